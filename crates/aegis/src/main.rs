@@ -1,0 +1,3 @@
+//! The `aegis` binary.
+
+fn main() {}
