@@ -235,17 +235,16 @@ fn message(error: &tokio_postgres::Error) -> String {
     let Some(db) = error.as_db_error() else {
         return error.to_string();
     };
-    let mut out = format!("{} ({})", db.message(), db.code().code());
-    for (label, more) in [
+    let more = [
         ("detail", db.detail()),
         ("hint", db.hint()),
         ("where", db.where_()),
-    ] {
-        if let Some(more) = more {
-            out.push_str(&format!("\n  {label}: {more}"));
-        }
-    }
-    out
+    ];
+    let more: Vec<String> = more
+        .iter()
+        .filter_map(|(label, more)| more.map(|more| format!("\n  {label}: {more}")))
+        .collect();
+    format!("{} ({}){}", db.message(), db.code().code(), more.concat())
 }
 
 fn line_and_column(text: &str, position: usize) -> (u32, u32) {

@@ -104,15 +104,15 @@ fn load(
     let mut includes = Vec::new();
     let chars = expand(sql, file, &body, header.body_line, &mut includes)
         .map_err(|mistake| vec![mistake])?;
-    if let Fence::Includes(fences) = &header.fence {
-        for fence in fences.iter().filter(|fence| !includes.contains(fence)) {
-            let what = format!("the fence `{fence}` is not included: write `-- include: {fence}`");
-            return Err(vec![Mistake {
-                file: file.to_owned(),
-                at: (header.fence_line, 1),
-                what,
-            }]);
-        }
+    if let Fence::Includes(fences) = &header.fence
+        && let Some(fence) = fences.iter().find(|fence| !includes.contains(fence))
+    {
+        let what = format!("the fence `{fence}` is not included: write `-- include: {fence}`");
+        return Err(vec![Mistake {
+            file: file.to_owned(),
+            at: (header.fence_line, 1),
+            what,
+        }]);
     }
 
     let sizes: Vec<Option<usize>> = match header.batch.as_slice() {

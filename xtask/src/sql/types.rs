@@ -67,13 +67,14 @@ fn find(sql: &Type) -> Result<(&'static Scalar, bool), String> {
 fn advice(sql: &Type) -> String {
     let instead = match (sql, sql.kind()) {
         (_, Kind::Domain(base)) => format!("cast it to its base type, `::{}`", base.name()),
-        (_, Kind::Enum(_)) => "cast it to text".to_owned(),
         (&Type::INTERVAL, _) => {
             "an interval has months and days: use milliseconds in a bigint".to_owned()
         }
         (&Type::TIMESTAMP, _) => "it has no zone: use timestamptz".to_owned(),
         (&Type::JSON, _) => "use jsonb".to_owned(),
-        (&Type::VARCHAR | &Type::BPCHAR | &Type::UNKNOWN, _) => "cast it to text".to_owned(),
+        (_, Kind::Enum(_)) | (&Type::VARCHAR | &Type::BPCHAR | &Type::UNKNOWN, _) => {
+            "cast it to text".to_owned()
+        }
         (&Type::VOID, _) => "select something from the function's result instead".to_owned(),
         (&Type::NUMERIC | &Type::FLOAT4, _) => "cast it to bigint or double precision".to_owned(),
         _ => "cast it to a type of the table in xtask/src/sql/types.rs, or add it there".to_owned(),
