@@ -1,0 +1,175 @@
+//! Finds the PostgreSQL binaries on the machine: the newest major from 15 up.
+//!
+//! It never downloads; what it runs is `postgres -V` and `pg_config --bindir` only.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::Error;
+
+/// The lowest major version that Aegis runs on.
+pub const LOWEST_MAJOR: u32 = 15;
+
+/// Folders where packages put `postgres`; `*` stands for one name.
+const USUAL: [&str; 8] = [
+    "/usr/lib/postgresql/*/bin",
+    "/usr/pgsql-*/bin",
+    "/usr/local/pgsql/bin",
+    "/opt/homebrew/opt/postgresql@*/bin",
+    "/usr/local/opt/postgresql@*/bin",
+    "/home/linuxbrew/.linuxbrew/opt/postgresql@*/bin",
+    "/Applications/Postgres.app/Contents/Versions/*/bin",
+    "/run/current-system/sw/bin",
+];
+
+/// A folder with `postgres` and `initdb`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Binaries {
+    /// The folder; `psql` and `pgbench` stand in it too where the packager put them.
+    pub bin: PathBuf,
+    /// The major version, such as 18.
+    pub major: u32,
+    /// What `postgres -V` says, such as `postgres (PostgreSQL) 18.6`.
+    pub version: String,
+}
+
+/// Finds the binaries: `explicit`, else `$AEGIS_PG_BIN`, else the newest major among PATH,
+/// `pg_config` and the usual folders, else what an earlier fetch left in the cache.
+pub fn find_binaries(explicit: Option<&Path>) -> Result<Binaries, Error> {
+    find(explicit, None)
+}
+
+/// As [`find_binaries`], but of major `wanted` when the machine has it.
+pub(crate) fn find(explicit: Option<&Path>, wanted: Option<u32>) -> Result<Binaries, Error> {
+    let named = explicit
+        .map(Path::to_path_buf)
+        .or_else(|| std::env::var_os("AEGIS_PG_BIN").map(PathBuf::from));
+    if let Some(bin) = named {
+        return probe(&bin).map_err(|why| Error::UnusableBinaries { path: bin, why });
+    }
+    let mut refused = String::new();
+    let mut found = Vec::new();
+    for bin in candidates() {
+        match probe(&bin) {
+            Ok(binaries) => found.push(binaries),
+            Err(why) => refused.push_str(&format!("; {}: {why}", bin.display())),
+        }
+    }
+    // The first of equals wins: PATH before the usual folders.
+    found.sort_by_key(|binaries| {
+        std::cmp::Reverse((Some(binaries.major) == wanted, binaries.major))
+    });
+    found.into_iter().next().ok_or_else(|| Error::NoBinaries {
+        lowest: LOWEST_MAJOR,
+        looked: "PATH, pg_config and the usual folders".to_owned(),
+        refused,
+    })
+}
+
+/// Checks one folder and asks its version; the error says what is wrong with it.
+pub(crate) fn probe(bin: &Path) -> Result<Binaries, String> {
+    for program in ["postgres", "initdb"] {
+        if !bin.join(program).is_file() {
+            return Err(format!("it has no `{program}`"));
+        }
+    }
+    let output = Command::new(bin.join("postgres"))
+        .arg("-V")
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| format!("`postgres -V` does not run: {error}"))?;
+    let version = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        return Err(format!("`postgres -V` failed: {}", said.trim()));
+    }
+    let major = major_of(&version).ok_or_else(|| format!("`postgres -V` says {version:?}"))?;
+    if major < LOWEST_MAJOR {
+        return Err(format!("{version} is older than {LOWEST_MAJOR}"));
+    }
+    Ok(Binaries {
+        bin: bin.to_path_buf(),
+        major,
+        version,
+    })
+}
+
+/// The major in `postgres (PostgreSQL) 15.18 (Debian …)`, `18beta1` included.
+fn major_of(version: &str) -> Option<u32> {
+    let number = version.split_whitespace().nth(2)?;
+    let digits: &str = number.split(|c: char| !c.is_ascii_digit()).next()?;
+    digits.parse().ok()
+}
+
+fn candidates() -> Vec<PathBuf> {
+    let mut seen = BTreeSet::new();
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let on_path = std::env::split_paths(&path)
+        .map(|folder| folder.join("postgres"))
+        .filter(|postgres| postgres.is_file())
+        // Distributions link `postgres` alone into PATH: initdb stands beside the real one.
+        .filter_map(|postgres| fs::canonicalize(postgres).ok())
+        .filter_map(|postgres| postgres.parent().map(Path::to_path_buf));
+    let usual = USUAL.iter().flat_map(|pattern| expand(pattern));
+    let home = std::env::home_dir().map(|home| home.join(".nix-profile/bin"));
+    on_path
+        .chain(pg_config())
+        .chain(usual)
+        .chain(home)
+        .filter(|bin| bin.join("postgres").is_file())
+        .filter(|bin| seen.insert(fs::canonicalize(bin).unwrap_or_else(|_| bin.clone())))
+        .collect()
+}
+
+fn pg_config() -> Option<PathBuf> {
+    let output = Command::new("pg_config")
+        .arg("--bindir")
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .output()
+        .ok()?;
+    let bin = String::from_utf8(output.stdout).ok()?;
+    Some(PathBuf::from(bin.trim()))
+}
+
+/// Expands the one `*` of a pattern over what exists.
+fn expand(pattern: &str) -> Vec<PathBuf> {
+    let Some((before, after)) = pattern.split_once('*') else {
+        return vec![PathBuf::from(pattern)];
+    };
+    let (parent, prefix) = before.rsplit_once('/').unwrap_or(("", before));
+    let Ok(entries) = fs::read_dir(parent) else {
+        return Vec::new();
+    };
+    let mut names: Vec<_> = entries
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .filter(|name| name.starts_with(prefix))
+        .collect();
+    names.sort();
+    names
+        .into_iter()
+        .map(|name| PathBuf::from(format!("{parent}/{name}{after}")))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn majors_are_read_from_what_packagers_print() {
+        for (version, major) in [
+            (
+                "postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)",
+                Some(15),
+            ),
+            ("postgres (PostgreSQL) 18.6", Some(18)),
+            ("postgres (PostgreSQL) 19beta1", Some(19)),
+            ("postgres", None),
+        ] {
+            assert_eq!(major_of(version), major, "{version}");
+        }
+    }
+}
