@@ -10,6 +10,363 @@ use uuid::Uuid;
 
 use crate::session::{Session, Statement};
 
+/// `sql/client/find_keys.sql`.
+pub static FIND_KEYS: Statement = Statement {
+    name: "client/find_keys",
+    texts: &[r"/* client/find_keys */
+SELECT u.n AS position, i.task, i.payload_hash = aegis.payload_hash(u.protocol, $1::int2, u.input) AS same
+FROM unnest($2::int4[], $3::text[], $4::text[], $5::int4[], $6::bytea[])
+    WITH ORDINALITY AS u (tenant, kind, key, protocol, input, n)
+JOIN aegis.idempotency i ON i.tenant = u.tenant AND i.kind = u.kind AND i.key = u.key"],
+    types: &[
+        Type::INT2,
+        Type::INT4_ARRAY,
+        Type::TEXT_ARRAY,
+        Type::TEXT_ARRAY,
+        Type::INT4_ARRAY,
+        Type::BYTEA_ARRAY,
+    ],
+};
+
+/// A row of [`find_keys`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct FindKeysRow {
+    /// Column `position` (int8).
+    pub position: i64,
+    /// Column `task` (uuid).
+    pub task: Uuid,
+    /// Column `same` (bool).
+    pub same: bool,
+}
+
+impl FindKeysRow {
+    fn read(row: &Row) -> Result<Self, Error> {
+        Ok(Self {
+            position: row.try_get(0)?,
+            task: row.try_get(1)?,
+            same: row.try_get(2)?,
+        })
+    }
+}
+
+/// What stands under used idempotency keys, and whether the given payload is the one they were used with.
+///
+/// - Lock: none
+/// - Index: idempotency_pkey
+/// - Fence: none: a read
+pub async fn find_keys<S: Session + ?Sized>(
+    session: &S,
+    content_type: i16,
+    tenants: &[i32],
+    kinds: &[&str],
+    keys: &[&str],
+    protocols: &[i32],
+    inputs: &[&[u8]],
+) -> Result<Vec<FindKeysRow>, Error> {
+    let rows = session
+        .query(
+            &FIND_KEYS,
+            0,
+            &[&content_type, &tenants, &kinds, &keys, &protocols, &inputs],
+        )
+        .await?;
+    rows.iter().map(FindKeysRow::read).collect()
+}
+
+/// `sql/client/lane.sql`.
+pub static LANE: Statement = Statement {
+    name: "client/lane",
+    texts: &[r"/* client/lane */
+SELECT aegis.lane_id($1::text, $2::text, $3::int4, $4::int4) AS id"],
+    types: &[Type::TEXT, Type::TEXT, Type::INT4, Type::INT4],
+};
+
+/// A row of [`lane`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct LaneRow {
+    /// Column `id` (int4).
+    pub id: i32,
+}
+
+impl LaneRow {
+    fn read(row: &Row) -> Result<Self, Error> {
+        Ok(Self {
+            id: row.try_get(0)?,
+        })
+    }
+}
+
+/// The id of a lane, made when it is new (a short transaction of its own).
+///
+/// - Lock: the new row
+/// - Index: lane_queue_kind_lo_hi_key
+/// - Fence: none: a dictionary
+pub async fn lane<S: Session + ?Sized>(
+    session: &S,
+    queue: &str,
+    kind: &str,
+    lo: i32,
+    hi: i32,
+) -> Result<LaneRow, Error> {
+    let row = session
+        .query_one(&LANE, 0, &[&queue, &kind, &lo, &hi])
+        .await?;
+    LaneRow::read(&row)
+}
+
+/// `sql/client/lane_by_id.sql`.
+pub static LANE_BY_ID: Statement = Statement {
+    name: "client/lane_by_id",
+    texts: &[r"/* client/lane_by_id */
+SELECT id, queue, kind, lo, hi FROM aegis.lane WHERE id = $1::int4"],
+    types: &[Type::INT4],
+};
+
+/// A row of [`lane_by_id`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct LaneByIdRow {
+    /// Column `id` (int4).
+    pub id: i32,
+    /// Column `queue` (text).
+    pub queue: String,
+    /// Column `kind` (text).
+    pub kind: String,
+    /// Column `lo` (int4).
+    pub lo: i32,
+    /// Column `hi` (int4).
+    pub hi: i32,
+}
+
+impl LaneByIdRow {
+    fn read(row: &Row) -> Result<Self, Error> {
+        Ok(Self {
+            id: row.try_get(0)?,
+            queue: row.try_get(1)?,
+            kind: row.try_get(2)?,
+            lo: row.try_get(3)?,
+            hi: row.try_get(4)?,
+        })
+    }
+}
+
+/// A lane by its id.
+///
+/// - Lock: none
+/// - Index: lane_pkey
+/// - Fence: none: a read
+pub async fn lane_by_id<S: Session + ?Sized>(
+    session: &S,
+    id: i32,
+) -> Result<Option<LaneByIdRow>, Error> {
+    let row = session.query_opt(&LANE_BY_ID, 0, &[&id]).await?;
+    row.as_ref().map(LaneByIdRow::read).transpose()
+}
+
+/// `sql/client/notify.sql`.
+pub static NOTIFY: Statement = Statement {
+    name: "client/notify",
+    texts: &[r"/* client/notify */
+SELECT count(*) AS sent FROM (SELECT pg_notify('aegis', q) FROM unnest($1::text[]) q OFFSET 0) x"],
+    types: &[Type::TEXT_ARRAY],
+};
+
+/// A row of [`notify`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct NotifyRow {
+    /// Column `sent` (int8).
+    pub sent: i64,
+}
+
+impl NotifyRow {
+    fn read(row: &Row) -> Result<Self, Error> {
+        Ok(Self {
+            sent: row.try_get(0)?,
+        })
+    }
+}
+
+/// Wakes idle workers of queues: a hint. Sent in a transaction of its own, since a commit with notifications takes one
+/// lock of the whole instance.
+///
+/// - Lock: none
+/// - Index: none
+/// - Fence: none: a hint
+pub async fn notify<S: Session + ?Sized>(session: &S, queues: &[&str]) -> Result<NotifyRow, Error> {
+    let row = session.query_one(&NOTIFY, 0, &[&queues]).await?;
+    NotifyRow::read(&row)
+}
+
+/// `sql/client/policy.sql`.
+pub static POLICY: Statement = Statement {
+    name: "client/policy",
+    texts: &[r"/* client/policy */
+SELECT aegis.policy_id($1::int4, $2::int4, $3::int8, $4::int8, $5::int8,
+    $6::int8, $7::int8) AS id"],
+    types: &[
+        Type::INT4,
+        Type::INT4,
+        Type::INT8,
+        Type::INT8,
+        Type::INT8,
+        Type::INT8,
+        Type::INT8,
+    ],
+};
+
+/// A row of [`policy`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct PolicyRow {
+    /// Column `id` (int4).
+    pub id: i32,
+}
+
+impl PolicyRow {
+    fn read(row: &Row) -> Result<Self, Error> {
+        Ok(Self {
+            id: row.try_get(0)?,
+        })
+    }
+}
+
+/// What [`policy`] takes.
+#[derive(Debug, Clone, Copy)]
+pub struct PolicyParams {
+    /// Parameter `:max_failures` (int4).
+    pub max_failures: i32,
+    /// Parameter `:max_crashes` (int4).
+    pub max_crashes: i32,
+    /// Parameter `:backoff_initial_ms` (int8).
+    pub backoff_initial_ms: i64,
+    /// Parameter `:backoff_cap_ms` (int8).
+    pub backoff_cap_ms: i64,
+    /// Parameter `:schedule_to_start_ms` (int8).
+    pub schedule_to_start_ms: Option<i64>,
+    /// Parameter `:start_to_close_ms` (int8).
+    pub start_to_close_ms: Option<i64>,
+    /// Parameter `:kill_after_ms` (int8).
+    pub kill_after_ms: i64,
+}
+
+/// The id of a retry and deadline policy, made when it is new (a short transaction of its own).
+///
+/// - Lock: the new row
+/// - Index: policy's unique index
+/// - Fence: none: a dictionary
+pub async fn policy<S: Session + ?Sized>(
+    session: &S,
+    params: &PolicyParams,
+) -> Result<PolicyRow, Error> {
+    let row = session
+        .query_one(
+            &POLICY,
+            0,
+            &[
+                &params.max_failures,
+                &params.max_crashes,
+                &params.backoff_initial_ms,
+                &params.backoff_cap_ms,
+                &params.schedule_to_start_ms,
+                &params.start_to_close_ms,
+                &params.kill_after_ms,
+            ],
+        )
+        .await?;
+    PolicyRow::read(&row)
+}
+
+/// `sql/client/reserve_keys.sql`.
+pub static RESERVE_KEYS: Statement = Statement {
+    name: "client/reserve_keys",
+    texts: &[r"/* client/reserve_keys */
+INSERT INTO aegis.idempotency (tenant, kind, key, task, payload_hash, expires_at)
+SELECT u.tenant, u.kind, u.key, aegis.uuid7(), aegis.payload_hash(u.protocol, $1::int2, u.input),
+    clock_timestamp() + $2::int8 * interval '1 ms'
+FROM unnest($3::int4[], $4::text[], $5::text[], $6::int4[], $7::bytea[]) AS u (tenant, kind, key, protocol, input)
+ORDER BY u.tenant, u.kind, u.key
+ON CONFLICT (tenant, kind, key) DO NOTHING
+RETURNING tenant, kind, key, task"],
+    types: &[
+        Type::INT2,
+        Type::INT8,
+        Type::INT4_ARRAY,
+        Type::TEXT_ARRAY,
+        Type::TEXT_ARRAY,
+        Type::INT4_ARRAY,
+        Type::BYTEA_ARRAY,
+    ],
+};
+
+/// A row of [`reserve_keys`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct ReserveKeysRow {
+    /// Column `tenant` (int4).
+    pub tenant: i32,
+    /// Column `kind` (text).
+    pub kind: String,
+    /// Column `key` (text).
+    pub key: String,
+    /// Column `task` (uuid).
+    pub task: Uuid,
+}
+
+impl ReserveKeysRow {
+    fn read(row: &Row) -> Result<Self, Error> {
+        Ok(Self {
+            tenant: row.try_get(0)?,
+            kind: row.try_get(1)?,
+            key: row.try_get(2)?,
+            task: row.try_get(3)?,
+        })
+    }
+}
+
+/// What [`reserve_keys`] takes.
+#[derive(Debug, Clone, Copy)]
+pub struct ReserveKeysParams<'a> {
+    /// Parameter `:content_type` (int2).
+    pub content_type: i16,
+    /// Parameter `:keep_ms` (int8).
+    pub keep_ms: i64,
+    /// Parameter `:tenants` (int4_array).
+    pub tenants: &'a [i32],
+    /// Parameter `:kinds` (text_array).
+    pub kinds: &'a [&'a str],
+    /// Parameter `:keys` (text_array).
+    pub keys: &'a [&'a str],
+    /// Parameter `:protocols` (int4_array).
+    pub protocols: &'a [i32],
+    /// Parameter `:inputs` (bytea_array).
+    pub inputs: &'a [&'a [u8]],
+}
+
+/// Reserves idempotency keys in key order; answers only the new ones, each with the task id minted for it. What stands under
+/// the others is read by a second statement (`find_keys`): beside an uncommitted twin this one cannot see it.
+///
+/// - Lock: the new rows, in key order
+/// - Index: idempotency_pkey
+/// - Fence: none: new rows
+pub async fn reserve_keys<S: Session + ?Sized>(
+    session: &S,
+    params: &ReserveKeysParams<'_>,
+) -> Result<Vec<ReserveKeysRow>, Error> {
+    let rows = session
+        .query(
+            &RESERVE_KEYS,
+            0,
+            &[
+                &params.content_type,
+                &params.keep_ms,
+                &params.tenants,
+                &params.kinds,
+                &params.keys,
+                &params.protocols,
+                &params.inputs,
+            ],
+        )
+        .await?;
+    rows.iter().map(ReserveKeysRow::read).collect()
+}
+
 /// `sql/client/submit.sql`.
 pub static SUBMIT: Statement = Statement {
     name: "client/submit",
@@ -123,4 +480,73 @@ pub async fn submit<S: Session + ?Sized>(
         )
         .await?;
     rows.iter().map(SubmitRow::read).collect()
+}
+
+/// `sql/client/tenant.sql`.
+pub static TENANT: Statement = Statement {
+    name: "client/tenant",
+    texts: &[r"/* client/tenant */
+SELECT aegis.tenant_id($1::text) AS id"],
+    types: &[Type::TEXT],
+};
+
+/// A row of [`tenant`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct TenantRow {
+    /// Column `id` (int4).
+    pub id: i32,
+}
+
+impl TenantRow {
+    fn read(row: &Row) -> Result<Self, Error> {
+        Ok(Self {
+            id: row.try_get(0)?,
+        })
+    }
+}
+
+/// The id of a tenant, made when it is new (a short transaction of its own).
+///
+/// - Lock: the new row
+/// - Index: tenant_name_key
+/// - Fence: none: a dictionary
+pub async fn tenant<S: Session + ?Sized>(session: &S, name: &str) -> Result<TenantRow, Error> {
+    let row = session.query_one(&TENANT, 0, &[&name]).await?;
+    TenantRow::read(&row)
+}
+
+/// `sql/client/tenant_by_id.sql`.
+pub static TENANT_BY_ID: Statement = Statement {
+    name: "client/tenant_by_id",
+    texts: &[r"/* client/tenant_by_id */
+SELECT name FROM aegis.tenant WHERE id = $1::int4"],
+    types: &[Type::INT4],
+};
+
+/// A row of [`tenant_by_id`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct TenantByIdRow {
+    /// Column `name` (text).
+    pub name: String,
+}
+
+impl TenantByIdRow {
+    fn read(row: &Row) -> Result<Self, Error> {
+        Ok(Self {
+            name: row.try_get(0)?,
+        })
+    }
+}
+
+/// A tenant's name by its id.
+///
+/// - Lock: none
+/// - Index: tenant_pkey
+/// - Fence: none: a read
+pub async fn tenant_by_id<S: Session + ?Sized>(
+    session: &S,
+    id: i32,
+) -> Result<Option<TenantByIdRow>, Error> {
+    let row = session.query_opt(&TENANT_BY_ID, 0, &[&id]).await?;
+    row.as_ref().map(TenantByIdRow::read).transpose()
 }

@@ -1,0 +1,174 @@
+-- Housekeeping: whoever is alive takes a due job by moving its `next_at` in one short statement. Nothing here is a
+-- leader, and no lock outlives its statement: a frozen process cannot stop a takeover.
+
+-- True for the one caller that takes the job now.
+CREATE FUNCTION aegis.take_job(p_job text) RETURNS boolean LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    UPDATE aegis.housekeeping SET next_at = clock_timestamp() + period_ms * interval '1 ms'
+    WHERE job = ANY (ARRAY(SELECT job FROM aegis.housekeeping WHERE job = p_job AND next_at <= clock_timestamp() FOR NO KEY UPDATE SKIP LOCKED));
+    RETURN FOUND;
+END $$;
+
+-- Scheduled tasks that are due become ready. A task scheduled long ago does not jump the queue.
+CREATE FUNCTION aegis.promote(p_limit int) RETURNS int LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    n int;
+BEGIN
+    WITH l AS MATERIALIZED (SELECT id FROM aegis.task WHERE state = 0 AND run_at <= clock_timestamp()
+                            ORDER BY run_at LIMIT p_limit FOR NO KEY UPDATE SKIP LOCKED)
+    UPDATE aegis.task t SET state = 1, run_at = NULL, ord = aegis.ord(t.priority) WHERE t.id = ANY (ARRAY(SELECT id FROM l));
+    GET DIAGNOSTICS n = ROW_COUNT;
+    RETURN n;
+END $$;
+
+-- Workers whose lease has run out are lost, for ever. Gate row before lease row, judged after both locks.
+CREATE FUNCTION aegis.expire_workers() RETURNS int LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    w uuid;
+    n int := 0;
+BEGIN
+    FOR w IN SELECT k.id FROM aegis.worker k JOIN aegis.worker_lease l ON l.worker = k.id
+             WHERE k.state <= 1 AND l.lease_until <= clock_timestamp() LOOP
+        PERFORM FROM aegis.worker WHERE id = w AND state <= 1 FOR NO KEY UPDATE SKIP LOCKED;
+        CONTINUE WHEN NOT FOUND;
+        PERFORM FROM aegis.worker_lease WHERE worker = w AND lease_until <= clock_timestamp() FOR NO KEY UPDATE SKIP LOCKED;
+        CONTINUE WHEN NOT FOUND;
+        UPDATE aegis.worker SET state = 3, ended_at = clock_timestamp() WHERE id = w;
+        n := n + 1;
+    END LOOP;
+    RETURN n;
+END $$;
+
+-- Running rows whose owner is not live, or whose lineage is not the database's, go back to their lanes, a page at a time.
+-- It is a crash only when the database did not cause the loss and no successor spoke for the owner. A row that cannot be
+-- reaped is left with a warning and does not hold up the others.
+CREATE FUNCTION aegis.reap(p_page int) RETURNS int LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    r record;
+    n int := 0;
+    today record;
+BEGIN
+    SELECT d.up_since, i.floor, i.timeline INTO today FROM aegis.database d LEFT JOIN aegis.lineage() i ON true;
+    FOR r IN
+        SELECT t.id, t.owner, t.floor, t.timeline FROM aegis.task t
+        WHERE t.state = 2 AND (t.floor IS DISTINCT FROM today.floor OR t.timeline IS DISTINCT FROM today.timeline
+            OR NOT EXISTS (SELECT FROM aegis.worker w WHERE w.id = t.owner AND w.state <= 1))
+        ORDER BY t.id LIMIT p_page FOR NO KEY UPDATE SKIP LOCKED
+    LOOP
+        BEGIN
+            PERFORM aegis.end_attempt(r.id, CASE WHEN
+                r.floor IS NOT DISTINCT FROM today.floor AND r.timeline IS NOT DISTINCT FROM today.timeline
+                AND EXISTS (SELECT FROM aegis.worker w JOIN aegis.worker_lease l ON l.worker = w.id
+                            WHERE w.id = r.owner AND w.state = 3
+                              AND l.lease_until > today.up_since + l.ttl_ms * interval '1 ms')
+                AND NOT EXISTS (SELECT FROM aegis.worker s WHERE s.predecessor = r.owner)
+                THEN 'crash' ELSE 'interruption' END);
+            n := n + 1;
+        EXCEPTION WHEN OTHERS THEN
+            RAISE WARNING 'task % could not be reaped: %', r.id, SQLERRM;
+        END;
+    END LOOP;
+    RETURN n;
+END $$;
+
+-- Deadlines: a waiting task fails; a running one is asked to stop, and after `kill_after` it is ended for it.
+CREATE FUNCTION aegis.enforce_deadlines(p_page int) RETURNS int LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    t aegis.task;
+    n int := 0;
+BEGIN
+    FOR t IN SELECT * FROM aegis.task WHERE next_deadline <= clock_timestamp() ORDER BY next_deadline LIMIT p_page
+             FOR NO KEY UPDATE SKIP LOCKED LOOP
+        BEGIN
+            IF t.state <> 2 THEN
+                PERFORM aegis.conclude(t.id, 6::smallint, jsonb_build_object('code', 'deadline_exceeded'));
+            ELSIF t.cancel_at IS NULL THEN
+                UPDATE aegis.task SET cancel_at = clock_timestamp(),
+                    cancel_cause = CASE WHEN deadline_at <= clock_timestamp() THEN 1 ELSE 2 END,
+                    next_deadline = clock_timestamp() + (SELECT kill_after_ms FROM aegis.policy WHERE id = t.policy) * interval '1 ms'
+                WHERE id = t.id;
+            ELSIF t.cancel_cause = 2 THEN
+                UPDATE aegis.task SET epoch = epoch + 1 WHERE id = t.id;
+                PERFORM aegis.fail_attempt(t.id, 'start_to_close_exceeded', 'the attempt did not stop within kill_after', true, NULL, NULL, NULL);
+            ELSE
+                PERFORM aegis.end_attempt(t.id, 'kill');
+            END IF;
+            n := n + 1;
+        EXCEPTION WHEN OTHERS THEN
+            RAISE WARNING 'the deadline of task % could not be enforced: %', t.id, SQLERRM;
+        END;
+    END LOOP;
+    RETURN n;
+END $$;
+
+-- Notices that the database itself was away: a new postmaster, or a reap job overdue although two workers were there to
+-- take it (a crash recovery does not move the postmaster's start time).
+CREATE FUNCTION aegis.note_outage() RETURNS void LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    UPDATE aegis.database SET postmaster_started = pg_postmaster_start_time(), up_since = clock_timestamp()
+    WHERE postmaster_started <> pg_postmaster_start_time();
+    UPDATE aegis.database SET up_since = clock_timestamp() FROM (
+        SELECT h.next_at, greatest(min(l.ttl_ms) / 4, 1500) AS slack_ms, count(*) AS accepting
+        FROM aegis.housekeeping h, aegis.worker w JOIN aegis.worker_lease l ON l.worker = w.id
+        WHERE h.job = 'reap' AND w.state = 0 GROUP BY h.next_at) x
+    WHERE x.accepting >= 2 AND isfinite(x.next_at) AND x.next_at + x.slack_ms * interval '1 ms' < clock_timestamp();
+END $$;
+
+-- The lanes that a worker may be given tasks of, by its capabilities and today's pauses.
+CREATE FUNCTION aegis.lanes_of(p_worker uuid) RETURNS TABLE (lane int, queue text, kind text) LANGUAGE sql STABLE AS $$
+    SELECT l.id, c.queue, c.kind FROM aegis.worker_capability c
+    JOIN aegis.lane l ON l.queue = c.queue AND l.kind = c.kind AND c.reads_min <= l.lo AND l.hi <= c.reads_max
+    JOIN aegis.worker w ON w.id = c.worker
+    WHERE c.worker = p_worker AND NOT EXISTS (SELECT FROM aegis.pause p
+        WHERE (p.scope = 'queue' AND p.value = c.queue) OR (p.scope = 'kind' AND p.value = c.kind)
+           OR (p.scope = 'release' AND p.value = w.release)) $$;
+
+-- One statement a second for an idle worker: due jobs, and whether there is something to claim. `suspects`: one of its lanes
+-- has a suspect. `duty`: this worker is the one that has to become empty and take suspects, alone, one after another.
+CREATE FUNCTION aegis.tick(p_worker uuid, OUT claimable boolean, OUT suspects boolean, OUT duty boolean, OUT worker_state smallint,
+    OUT reaped int, OUT next_due_ms bigint) LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    h aegis.housekeeping;
+BEGIN
+    reaped := 0;
+    IF aegis.take_job('promote') THEN
+        PERFORM aegis.promote(2000);
+    END IF;
+    PERFORM aegis.note_outage();
+    IF aegis.take_job('reap') THEN
+        PERFORM aegis.expire_workers();
+        reaped := aegis.reap(500);
+    END IF;
+    IF aegis.take_job('deadline') THEN
+        PERFORM aegis.enforce_deadlines(500);
+    END IF;
+    IF aegis.take_job('expire') THEN
+        DELETE FROM aegis.idempotency i WHERE (i.tenant, i.kind, i.key) IN (
+            SELECT tenant, kind, key FROM aegis.idempotency x WHERE x.expires_at < clock_timestamp()
+                AND NOT EXISTS (SELECT FROM aegis.task t WHERE t.id = x.task)
+                AND NOT EXISTS (SELECT FROM aegis.parked p WHERE p.id = x.task) LIMIT 1000);
+    END IF;
+    SELECT state INTO worker_state FROM aegis.worker WHERE id = p_worker;
+    claimable := EXISTS (SELECT FROM aegis.lanes_of(p_worker) n, LATERAL (
+        SELECT FROM aegis.task t WHERE t.lane = n.lane AND t.state = 1 AND t.crashes = 0 LIMIT 1) x);
+    suspects := EXISTS (SELECT FROM aegis.lanes_of(p_worker) n, LATERAL (
+        SELECT FROM aegis.task t WHERE t.lane = n.lane AND t.state = 1 AND t.crashes > 0 LIMIT 1) x);
+    SELECT * INTO h FROM aegis.housekeeping WHERE job = 'suspect';
+    duty := h.holder = p_worker AND h.holder_until > clock_timestamp();
+    IF suspects AND worker_state = 0 AND (duty OR h.holder IS NULL OR h.holder_until <= clock_timestamp())
+        AND (duty OR EXISTS (SELECT FROM aegis.lanes_of(p_worker) n, LATERAL (
+            SELECT FROM aegis.task t WHERE t.lane = n.lane AND t.state = 1 AND t.crashes > 0
+                AND t.ord < aegis.ord(t.priority) - 60000000
+            LIMIT 1) x)) THEN
+        UPDATE aegis.housekeeping SET holder = p_worker, holder_until = clock_timestamp() + interval '120 s'
+        WHERE job = ANY (ARRAY(SELECT job FROM aegis.housekeeping WHERE job = 'suspect'
+            AND (holder IS NULL OR holder = p_worker OR holder_until <= clock_timestamp()) FOR NO KEY UPDATE SKIP LOCKED));
+        duty := FOUND;
+    ELSIF duty AND NOT suspects THEN
+        UPDATE aegis.housekeeping SET holder = NULL, holder_until = NULL WHERE job = 'suspect' AND holder = p_worker;
+        duty := false;
+    END IF;
+    duty := coalesce(duty, false);
+    next_due_ms := greatest(1, least(1000, (SELECT (extract(epoch FROM min(run_at) - clock_timestamp()) * 1000)::bigint
+        FROM aegis.task WHERE state = 0)));
+END $$;

@@ -1,0 +1,10 @@
+-- Accepts this database as the truth after a restore, an upgrade or a copy: takes its system identifier and raises the
+-- floor, so that every claim of before is fenced.
+--
+-- lock: the database row
+-- index: database_pkey
+-- fence: none: an override of every claim at once
+-- returns: one
+UPDATE aegis.database SET floor = floor + 1, system_identifier = s.system_identifier, postmaster_started = pg_postmaster_start_time(),
+    up_since = clock_timestamp() FROM pg_control_system() s
+RETURNING floor, database.system_identifier

@@ -1,0 +1,78 @@
+-- Claims up to `batch` ready tasks for a worker. Walks the (lane, tenant) heads behind the cursor, takes a weighted
+-- share from each tenant and fills the rest from whoever has work, then locks exactly that many rows per head.
+-- A repeated request finds its gate row used and claims nothing: `acquired` answers it.
+--
+-- lock: the worker's gate row FOR NO KEY UPDATE (acquire, drain and reaper meet there), then task rows SKIP LOCKED
+-- index: task_ready (walk, probe and lock), task_pkey (write)
+-- fence: none: it makes the claim; the gate row must be accepting and its lease alive, judged after its lock
+-- returns: many
+-- nullable: trace, cancel_cause, pending
+-- batch: 1, 10, 100, 500
+WITH RECURSIVE
+w AS MATERIALIZED (
+    SELECT id FROM aegis.worker
+    WHERE id = :worker::uuid AND state = 0 AND last_request IS DISTINCT FROM :request::uuid FOR NO KEY UPDATE),
+g AS MATERIALIZED (SELECT aegis.lease_live(:worker::uuid) AS ok FROM (SELECT count(*) AS n FROM w) x WHERE x.n > 0),
+i AS MATERIALIZED (SELECT floor, timeline FROM aegis.lineage()),
+m AS (UPDATE aegis.worker SET last_request = :request::uuid FROM g WHERE g.ok AND id = ANY (ARRAY(SELECT w.id FROM w))),
+cap AS MATERIALIZED (
+    SELECT n.lane, n.queue, n.kind, f.kind_free, f.queue_free
+    FROM g, unnest(:queues::text[], :kinds::text[], :kind_free::int4[], :queue_free::int4[]) AS f (queue, kind, kind_free, queue_free)
+    JOIN aegis.lanes_of(:worker::uuid) n ON n.queue = f.queue AND n.kind = f.kind
+    WHERE g.ok AND f.kind_free > 0 AND f.queue_free > 0),
+-- The circle of lanes, from behind the cursor round to the cursor again, as arrays so that a step costs one probe.
+ring AS MATERIALIZED (
+    SELECT array_agg(s.lane ORDER BY s.turn, s.lane) AS lanes, array_agg(s.above ORDER BY s.turn, s.lane) AS aboves,
+        array_agg(s.upto ORDER BY s.turn, s.lane) AS uptos
+    FROM (SELECT CASE WHEN lane >= :cursor_lane::int4 THEN 0 ELSE 1 END AS turn, lane,
+              CASE WHEN lane = :cursor_lane::int4 THEN :cursor_tenant::int4 ELSE 0 END AS above, 2147483647 AS upto FROM cap
+          UNION ALL
+          SELECT 2, lane, 0, :cursor_tenant::int4 FROM cap WHERE lane = :cursor_lane::int4) s),
+walk AS (
+    SELECT 1 AS at, 0 AS lane, NULL::int4 AS tenant, 0 AS probes, 0 AS heads, NULL::int4 AS seen
+    UNION ALL
+    SELECT CASE WHEN h.tenant IS NULL THEN walk.at + 1 ELSE walk.at END, r.lanes[walk.at], h.tenant, walk.probes + 1,
+        walk.heads + (h.tenant IS NOT NULL)::int, h.tenant
+    FROM walk, ring r LEFT JOIN LATERAL (
+        SELECT t.tenant FROM aegis.task t
+        WHERE t.lane = r.lanes[walk.at] AND t.state = 1 AND t.crashes = 0
+          AND t.tenant > coalesce(walk.seen, r.aboves[walk.at]) AND t.tenant <= r.uptos[walk.at]
+        ORDER BY t.tenant LIMIT 1) h ON true
+    WHERE walk.at <= cardinality(r.lanes) AND walk.probes < 256 AND walk.heads < 32),
+head AS MATERIALIZED (
+    SELECT walk.lane, walk.tenant, e.weight FROM walk JOIN aegis.tenant e ON e.id = walk.tenant
+    WHERE NOT EXISTS (SELECT FROM aegis.pause p WHERE p.scope = 'tenant' AND p.value = e.name)),
+probe AS MATERIALIZED (
+    SELECT h.lane, h.tenant, h.weight, x.ord FROM head h, LATERAL (
+        SELECT t.ord FROM aegis.task t WHERE t.lane = h.lane AND t.tenant = h.tenant AND t.state = 1 AND t.crashes = 0
+        ORDER BY t.ord LIMIT :batch!) x),
+pick AS MATERIALIZED (
+    SELECT y.lane, y.tenant, count(*) AS n FROM (
+        SELECT z.lane, z.tenant FROM (
+            SELECT p.lane, p.tenant, p.ord, p.weight, c.kind_free, c.queue_free,
+                row_number() OVER (PARTITION BY p.tenant ORDER BY p.ord) AS in_tenant,
+                row_number() OVER (PARTITION BY c.queue, c.kind ORDER BY p.ord) AS in_kind,
+                row_number() OVER (PARTITION BY c.queue ORDER BY p.ord) AS in_queue
+            FROM probe p JOIN cap c ON c.lane = p.lane) z
+        WHERE z.in_kind <= z.kind_free AND z.in_queue <= z.queue_free
+        ORDER BY z.in_tenant > ceil(:n::int4 * z.weight / (SELECT sum(v.weight) FROM (SELECT DISTINCT tenant, weight FROM head) v)::float8), z.ord
+        LIMIT least(:n::int4, :batch!)) y
+    GROUP BY 1, 2),
+c AS MATERIALIZED (
+    SELECT t.id FROM g, pick q, LATERAL (
+        SELECT t.id FROM aegis.task t WHERE t.lane = q.lane AND t.tenant = q.tenant AND t.state = 1 AND t.crashes = 0
+        ORDER BY t.ord LIMIT q.n FOR NO KEY UPDATE SKIP LOCKED) t
+    WHERE g.ok),
+u AS (
+    UPDATE aegis.task t SET state = 2, owner = :worker::uuid, claim_id = :request::uuid, epoch = t.epoch + 1, rev = t.rev + 1,
+        floor = i.floor, timeline = i.timeline, claimed_at = clock_timestamp(),
+        next_deadline = CASE WHEN t.policy = 0 THEN t.deadline_at ELSE least(t.deadline_at, (
+            SELECT clock_timestamp() + p.start_to_close_ms * interval '1 ms' FROM aegis.policy p WHERE p.id = t.policy)) END
+    FROM i WHERE t.id = ANY (ARRAY(SELECT c.id FROM c))
+    RETURNING t.id, t.lane, t.tenant, t.epoch, t.rev, t.floor, t.timeline, t.failures, t.interruptions, t.crashes, t.snoozes,
+        t.parts, t.pending, t.cancel_cause)
+SELECT u.id, u.lane, u.tenant, u.epoch, u.rev, u.floor, u.timeline, u.failures, u.interruptions, u.crashes, u.snoozes,
+    u.parts, u.pending, u.cancel_cause, b.protocol, b.content_type, b.input, b.trace,
+    (SELECT walk.lane FROM walk ORDER BY walk.probes DESC LIMIT 1) AS cursor_lane,
+    (SELECT coalesce(walk.tenant, 0) FROM walk ORDER BY walk.probes DESC LIMIT 1) AS cursor_tenant
+FROM u CROSS JOIN LATERAL (SELECT b.protocol, b.content_type, b.input, b.trace FROM aegis.task_body b WHERE b.id = u.id OFFSET 0) b

@@ -1,0 +1,8 @@
+-- An idle worker's second: due housekeeping, and whether there is something to claim for it.
+--
+-- lock: housekeeping rows SKIP LOCKED, then what the due jobs lock
+-- index: task_ready, task_suspect, task_scheduled, task_owner, task_deadline
+-- fence: none: idempotent jobs that any process may run
+-- returns: one
+-- nullable: worker_state
+SELECT claimable, suspects, duty, worker_state, reaped, next_due_ms FROM aegis.tick(:worker::uuid)
