@@ -2,10 +2,12 @@
 //!
 //! Exit codes: 0 nothing to say, 1 something is wrong and was said, 2 the command line itself.
 
+use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use xtask::{say, sql};
+use xtask::report::Report;
+use xtask::sql;
 
 #[derive(Parser)]
 #[command(about = "Checks and generators of this repository.")]
@@ -21,14 +23,31 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let outcome = match Cli::parse().command {
+    let report = match Cli::parse().command {
         Command::Sql(args) => sql::run(&args),
     };
-    match outcome {
-        Ok(clean) => ExitCode::from(u8::from(!clean)),
+    match report {
+        Ok(report) => {
+            print(&report);
+            ExitCode::from(u8::from(!report.is_clean()))
+        }
         Err(error) => {
-            say!("error: {error:#}");
+            print(&Report {
+                findings: vec![format!("{error:#}")],
+                ..Report::default()
+            });
             ExitCode::FAILURE
         }
+    }
+}
+
+/// A closed pipe (`| head`) is nobody's error here.
+fn print(report: &Report) {
+    let mut out = std::io::stdout().lock();
+    for finding in &report.findings {
+        writeln!(out, "error: {finding}").ok();
+    }
+    if !report.summary.is_empty() {
+        writeln!(out, "{}", report.summary).ok();
     }
 }

@@ -3,6 +3,7 @@
 //! Invariant: the schema is applied to an empty database made for this run and dropped after it.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use anyhow::Context as _;
 use tokio_postgres::error::ErrorPosition;
@@ -31,6 +32,9 @@ pub(super) struct Described<'a> {
     pub(super) columns: Vec<Column>,
 }
 
+/// Parts the databases of runs in one process, as tests have them.
+static NEXT: AtomicU32 = AtomicU32::new(0);
+
 /// Describes all statements; what is wrong goes to `mistakes`.
 pub(super) async fn all<'a>(
     url: &str,
@@ -40,7 +44,8 @@ pub(super) async fn all<'a>(
 ) -> anyhow::Result<Vec<Described<'a>>> {
     let config: tokio_postgres::Config = url.parse().context("cannot read the server's URL")?;
     let admin = connect(&config).await?;
-    let database = format!("aegis_sql_{}", std::process::id());
+    let run = NEXT.fetch_add(1, Ordering::Relaxed);
+    let database = format!("aegis_sql_{}_{run}", std::process::id());
     admin
         .batch_execute(&format!("CREATE DATABASE {database}"))
         .await

@@ -22,7 +22,8 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 
-use crate::{repository, say};
+use crate::report::Report;
+use crate::repository;
 
 /// The command line of `cargo xtask sql`.
 #[derive(Debug, clap::Args)]
@@ -58,12 +59,12 @@ impl std::fmt::Display for Mistake {
     }
 }
 
-/// Runs the command. `false` when mistakes or differences were listed.
-pub fn run(args: &Args) -> anyhow::Result<bool> {
+/// Runs the command: what was wrong, or what was written.
+pub fn run(args: &Args) -> anyhow::Result<Report> {
     let mut mistakes = Vec::new();
     let statements = statement::load_all(&args.store, &mut mistakes)?;
     if !mistakes.is_empty() {
-        return Ok(list(&mistakes));
+        return Ok(refused(&mistakes));
     }
 
     let server = server::open(args.server.as_deref())?;
@@ -78,17 +79,16 @@ pub fn run(args: &Args) -> anyhow::Result<bool> {
         &mut mistakes,
     ))?;
     if !mistakes.is_empty() {
-        return Ok(list(&mistakes));
+        return Ok(refused(&mistakes));
     }
 
     let files = render::files(&described)?;
     write::compare_or_write(&args.store, &files, args.check, statements.len())
 }
 
-fn list(mistakes: &[Mistake]) -> bool {
-    for mistake in mistakes {
-        say!("error: {mistake}");
+fn refused(mistakes: &[Mistake]) -> Report {
+    Report {
+        findings: mistakes.iter().map(Mistake::to_string).collect(),
+        summary: format!("sql: {} mistakes, nothing written", mistakes.len()),
     }
-    say!("sql: {} mistakes, nothing written", mistakes.len());
-    false
 }

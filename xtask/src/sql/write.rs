@@ -7,16 +7,15 @@ use anyhow::Context as _;
 
 use super::render::Files;
 use super::statement::sorted;
-use crate::say;
+use crate::report::Report;
 
 /// Writes what differs and removes what no statement makes any more; with `check` only says so.
-/// `false` when `check` found something.
 pub(super) fn compare_or_write(
     store: &Path,
     files: &Files,
     check: bool,
     statements: usize,
-) -> anyhow::Result<bool> {
+) -> anyhow::Result<Report> {
     let folder = store.join("src/generated");
     let mut differences = Vec::new();
     for (name, text) in files {
@@ -48,20 +47,20 @@ pub(super) fn compare_or_write(
         }
     }
 
-    if check && !differences.is_empty() {
-        for difference in &differences {
-            say!("error: {difference}: run `cargo xtask sql` and commit what it makes");
-        }
-        return Ok(false);
+    let changed = differences.len();
+    if !check {
+        return Ok(Report {
+            findings: Vec::new(),
+            summary: format!("sql: {statements} statements described, {changed} files changed"),
+        });
     }
-    let done = if check { "up to date" } else { "written" };
-    let count = if check {
-        files.len()
-    } else {
-        differences.len()
-    };
-    say!("sql: {statements} statements described, {count} files {done}");
-    Ok(true)
+    Ok(Report {
+        findings: differences
+            .iter()
+            .map(|found| format!("{found}: run `cargo xtask sql` and commit what it makes"))
+            .collect(),
+        summary: format!("sql: {statements} statements described, {changed} files differ"),
+    })
 }
 
 fn first_difference(left: &str, right: &str) -> usize {

@@ -1,0 +1,28 @@
+//! `cargo xtask` against a real PostgreSQL.
+
+mod sql_check;
+mod sql_functions;
+
+/// What the generator made from the fixture, compiled here as it would be in a store.
+#[path = "../fixtures/store/src/generated/mod.rs"]
+#[expect(unreachable_pub, reason = "made for a library")]
+mod generated;
+
+// The generated functions look for it at the root of their crate.
+use aegis_store::session;
+
+use std::path::PathBuf;
+use std::sync::LazyLock;
+
+use aegis_devpg::{Options, Server};
+
+/// One server for this binary; it ends with the process.
+static SERVER: LazyLock<Server> = LazyLock::new(|| Server::start(&Options::for_tests()).unwrap());
+
+fn server_url(database: &str) -> String {
+    SERVER.url(SERVER.superuser(), database)
+}
+
+fn fixture() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/store")
+}
