@@ -54,7 +54,7 @@ pub(crate) fn find(explicit: Option<&Path>, wanted: Option<u32>) -> Result<Binar
     for bin in candidates() {
         match probe(&bin) {
             Ok(binaries) => found.push(binaries),
-            Err(why) => refused.push_str(&format!("; {}: {why}", bin.display())),
+            Err(why) => refused.extend(["; ", &bin.display().to_string(), ": ", &why]),
         }
     }
     // The first of equals wins: PATH before the usual folders.

@@ -52,7 +52,7 @@ impl Default for Options {
             binaries: None,
             settings: Vec::new(),
             fetch: false,
-            start_timeout: Duration::from_secs(120),
+            start_timeout: Duration::from_mins(2),
         }
     }
 }

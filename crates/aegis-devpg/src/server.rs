@@ -95,10 +95,6 @@ impl Server {
     }
 
     /// The name of the superuser.
-    #[expect(
-        clippy::unused_self,
-        reason = "a fact of this server, not of the crate"
-    )]
     pub fn superuser(&self) -> &str {
         SUPERUSER
     }
@@ -170,7 +166,7 @@ impl Server {
         let mut watchdog = self.lock();
         self.end_postmaster(&mut watchdog, |pid, _| {
             // Gone already is what was wanted.
-            let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
+            kill(Pid::from_raw(pid), Signal::SIGKILL).ok();
         })
     }
 
@@ -353,5 +349,5 @@ fn new_password() -> Result<String, Error> {
             path: path.to_path_buf(),
             source,
         })?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(format!("{:032x}", u128::from_ne_bytes(bytes)))
 }

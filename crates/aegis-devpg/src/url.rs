@@ -1,7 +1,6 @@
 //! Connection URLs that libpq and tokio-postgres read alike. Never a password in one
 //! that goes through the socket.
 
-use std::fmt::Write as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
@@ -31,7 +30,9 @@ fn percent(bytes: &[u8]) -> String {
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
             out.push(char::from(byte));
         } else {
-            let _ = write!(out, "%{byte:02X}");
+            const HEX: &[u8; 16] = b"0123456789ABCDEF";
+            let digit = |four: u8| char::from(HEX[usize::from(four)]);
+            out.extend(['%', digit(byte >> 4), digit(byte & 15)]);
         }
     }
     out

@@ -94,7 +94,9 @@ impl Watchdog {
     /// [`Phase::Gone`] tells better.
     pub(crate) fn order(&mut self, line: &str) {
         if let Some(orders) = &mut self.orders {
-            let _ = writeln!(orders, "{line}").and_then(|()| orders.flush());
+            writeln!(orders, "{line}")
+                .and_then(|()| orders.flush())
+                .ok();
         }
     }
 
@@ -134,10 +136,10 @@ impl Watchdog {
         if !gone {
             // Not reaped yet, so the number is still the group's.
             if let Ok(group) = i32::try_from(self.child.id()) {
-                let _ = killpg(Pid::from_raw(group), Signal::SIGKILL);
+                killpg(Pid::from_raw(group), Signal::SIGKILL).ok();
             }
         }
-        let _ = self.child.wait();
+        self.child.wait().ok();
         gone
     }
 
