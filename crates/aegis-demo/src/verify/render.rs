@@ -28,12 +28,11 @@ pub fn json(verdict: &Verdict, more: &[(&str, Value)]) -> Result<Value, serde_js
 /// The verdict as a table, the broken promises in sentences, and one closing line.
 pub fn table(verdict: &Verdict) -> String {
     let c = &verdict.counts;
-    let zero = |count: u64| {
-        if count == 0 {
-            "must be 0: kept"
-        } else {
-            "must be 0: BROKEN"
-        }
+    let zero = |count: u64| match (count, verdict.doubts.is_empty()) {
+        (0, true) => "must be 0: kept",
+        // Nothing found in evidence that is not whole is not "kept".
+        (0, false) => "must be 0: not proven",
+        _ => "must be 0: BROKEN",
     };
     let rows: [(&str, u64, &str); 18] = [
         ("orders submitted", c.submitted, ""),

@@ -673,5 +673,15 @@ fn the_table_and_the_json_say_the_same() {
         (Some("fail"), Some(1))
     );
     assert_eq!(value["breaches"][0]["kind"], "effect_duplicated");
-    assert!(table(&Run::clean().judge()).ends_with("pass: every promise was kept"));
+    let clean = Run::clean();
+    let text = table(&clean.judge());
+    assert!(
+        text.contains("kept") && text.ends_with("pass: every promise was kept"),
+        "{text}"
+    );
+    let text = table(&judge(&clean.facts, &parse_record(b"")));
+    assert!(
+        text.contains("not proven") && !text.contains("must be 0: kept"),
+        "{text}"
+    );
 }
