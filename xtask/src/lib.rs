@@ -4,6 +4,7 @@
 
 pub mod report;
 pub mod sql;
+pub mod tidy;
 
 use std::path::{Path, PathBuf};
 

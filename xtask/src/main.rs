@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use xtask::report::Report;
-use xtask::sql;
+use xtask::{sql, tidy};
 
 #[derive(Parser)]
 #[command(about = "Checks and generators of this repository.")]
@@ -20,11 +20,14 @@ struct Cli {
 enum Command {
     /// Makes the typed functions of the statements in `sql/`.
     Sql(sql::Args),
+    /// Checks the repository: heads, sizes, layers, links, codes, claims.
+    Tidy(tidy::Args),
 }
 
 fn main() -> ExitCode {
     let report = match Cli::parse().command {
         Command::Sql(args) => sql::run(&args),
+        Command::Tidy(args) => tidy::run(&args),
     };
     match report {
         Ok(report) => {

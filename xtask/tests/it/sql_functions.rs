@@ -101,6 +101,21 @@ async fn prepared(client: &ClientWrapper) -> i64 {
     row.get::<_, i64>(0) - 1
 }
 
+#[test]
+fn every_statement_is_listed_by_name() {
+    let names = ALL.map(|statement| statement.name);
+    assert_eq!(
+        names,
+        [
+            "probe/count",
+            "task/acquire",
+            "task/complete",
+            "task/find",
+            "task/submit"
+        ]
+    );
+}
+
 #[tokio::test]
 async fn unnamed_statements_leave_nothing_prepared() {
     let client = connect("unnamed").await;
