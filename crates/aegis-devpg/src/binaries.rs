@@ -7,7 +7,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::Error;
+use crate::user::{self, RunAs};
+use crate::{Error, fetch};
 
 /// The lowest major version that Aegis runs on.
 pub const LOWEST_MAJOR: u32 = 15;
@@ -38,11 +39,29 @@ pub struct Binaries {
 /// Finds the binaries: `explicit`, else `$AEGIS_PG_BIN`, else the newest major among PATH,
 /// `pg_config` and the usual folders, else what an earlier fetch left in the cache.
 pub fn find_binaries(explicit: Option<&Path>) -> Result<Binaries, Error> {
-    find(explicit, None)
+    let user = user::choose(None)?;
+    find(explicit, None, user.as_ref(), false)
 }
 
-/// As [`find_binaries`], but of major `wanted` when the machine has it.
-pub(crate) fn find(explicit: Option<&Path>, wanted: Option<u32>) -> Result<Binaries, Error> {
+/// As [`find_binaries`], for `user`, of major `wanted` when the machine has it, and fetched when
+/// `may_fetch` and there are none.
+pub(crate) fn find(
+    explicit: Option<&Path>,
+    wanted: Option<u32>,
+    user: Option<&RunAs>,
+    may_fetch: bool,
+) -> Result<Binaries, Error> {
+    match find_installed(explicit, wanted) {
+        Err(none @ Error::NoBinaries { .. }) => match fetch::cached(user) {
+            Some(cached) => Ok(cached),
+            None if may_fetch => fetch::fetch_for(user),
+            None => Err(none),
+        },
+        found => found,
+    }
+}
+
+fn find_installed(explicit: Option<&Path>, wanted: Option<u32>) -> Result<Binaries, Error> {
     let named = explicit
         .map(Path::to_path_buf)
         .or_else(|| std::env::var_os("AEGIS_PG_BIN").map(PathBuf::from));

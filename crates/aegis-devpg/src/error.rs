@@ -161,4 +161,37 @@ pub enum Error {
         /// The last lines of its log.
         log: String,
     },
+    /// No pinned binaries for this kind of machine.
+    #[error(
+        "no prebuilt PostgreSQL is pinned for {platform}: install PostgreSQL 15 or newer with the \
+         machine's own packages, or set AEGIS_PG_BIN"
+    )]
+    NoPin {
+        /// Operating system and processor.
+        platform: String,
+    },
+    /// The binaries could not be downloaded.
+    #[error(
+        "cannot fetch PostgreSQL ({artifact}) from Maven Central{tried}. Install PostgreSQL 15 or newer, \
+         or set AEGIS_MAVEN_URL to a mirror that this machine reaches"
+    )]
+    Download {
+        /// What was asked for.
+        artifact: String,
+        /// Each tool with what it said, starting with `: `.
+        tried: String,
+    },
+    /// What was downloaded is not what is pinned.
+    #[error(
+        "what was fetched for {artifact} is not what Aegis pins: its SHA-256 is {found} and must be \
+         {pinned}. Nothing of it was kept or run: the mirror or the way to it alters files"
+    )]
+    Checksum {
+        /// What was asked for.
+        artifact: String,
+        /// The hash in the source.
+        pinned: String,
+        /// The hash of what came.
+        found: String,
+    },
 }

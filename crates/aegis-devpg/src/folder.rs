@@ -136,7 +136,7 @@ pub fn default_dev_folder() -> Result<DevFolder, Error> {
         let path = own.unwrap_or_else(|| std::env::temp_dir().join("aegis-dev-postgres"));
         return Ok(DevFolder { path, note: None });
     };
-    if let Some(own) = own.filter(|own| reaches(&user, own)) {
+    if let Some(own) = own.filter(|own| user::reaches(&user, own)) {
         return Ok(DevFolder {
             path: own,
             note: None,
@@ -156,13 +156,6 @@ pub fn default_dev_folder() -> Result<DevFolder, Error> {
         path,
         note: Some(note),
     })
-}
-
-/// Whether `user` can enter the nearest folder of `path` that exists.
-fn reaches(user: &RunAs, path: &Path) -> bool {
-    path.ancestors()
-        .find(|ancestor| ancestor.exists())
-        .is_some_and(|ancestor| user::passes(Some(user), "-x", ancestor))
 }
 
 fn folder(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {

@@ -15,16 +15,19 @@
 
 mod binaries;
 mod error;
+mod fetch;
 mod folder;
 mod options;
 mod pidfile;
 mod server;
+mod unpack;
 mod url;
 mod user;
 mod watchdog;
 
 pub use binaries::{Binaries, LOWEST_MAJOR, find_binaries};
 pub use error::Error;
+pub use fetch::fetch_binaries;
 pub use folder::{DevFolder, default_dev_folder};
 pub use options::{Data, Durability, Options};
 pub use server::Server;

@@ -44,7 +44,12 @@ impl Server {
     /// Starts a server and returns when it takes connections.
     pub fn start(options: &Options) -> Result<Self, Error> {
         let mut place = Place::prepare(&options.data)?;
-        let binaries = binaries::find(options.binaries.as_deref(), place.major())?;
+        let binaries = binaries::find(
+            options.binaries.as_deref(),
+            place.major(),
+            place.user.as_ref(),
+            options.fetch,
+        )?;
         if let Some(data) = place.major().filter(|&data| data != binaries.major) {
             return Err(Error::OtherMajor {
                 path: place.root,

