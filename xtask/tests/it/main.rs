@@ -4,6 +4,7 @@
 
 mod sql_check;
 mod sql_functions;
+mod tidy;
 
 /// What the generator made from the fixture, compiled here as it would be in a store.
 #[path = "../fixtures/store/src/generated/mod.rs"]

@@ -5,8 +5,9 @@ use jiff::Timestamp;
 use tokio_postgres::NoTls;
 use uuid::Uuid;
 
+use crate::generated::ALL;
+use crate::generated::probe::{self, FlagsParams};
 use crate::generated::task::{self, SubmitParams};
-use crate::generated::{ALL, probe};
 use crate::session::{Conn, Mode, Session};
 use crate::{fixture, server_url};
 
@@ -104,16 +105,15 @@ async fn prepared(client: &ClientWrapper) -> i64 {
 #[test]
 fn every_statement_is_listed_by_name() {
     let names = ALL.map(|statement| statement.name);
-    assert_eq!(
-        names,
-        [
-            "probe/count",
-            "task/acquire",
-            "task/complete",
-            "task/find",
-            "task/submit"
-        ]
-    );
+    let expected = [
+        "probe/count",
+        "probe/flags",
+        "task/acquire",
+        "task/complete",
+        "task/find",
+        "task/submit",
+    ];
+    assert_eq!(names, expected);
 }
 
 #[tokio::test]
@@ -127,8 +127,8 @@ async fn unnamed_statements_leave_nothing_prepared() {
 async fn named_statements_are_prepared_once_each() {
     let mut client = connect("named").await;
     round_trip(&Conn::pooled(&client, Mode::Named)).await;
-    // acquire was sent in two sizes.
-    let once = i64::try_from(ALL.len()).unwrap() + 1;
+    // All but flags were sent, and acquire in two sizes.
+    let once = i64::try_from(ALL.len()).unwrap();
     assert_eq!(prepared(&client).await, once);
 
     client.batch_execute("TRUNCATE task").await.unwrap();
@@ -153,6 +153,24 @@ async fn a_bare_connection_and_its_transaction_are_unnamed() {
     transaction.rollback().await.unwrap();
     round_trip(&*client).await;
     assert_eq!(prepared(&wrapper).await, 0);
+}
+
+#[tokio::test]
+async fn many_booleans_travel_in_a_struct() {
+    let client = connect("flags").await;
+    let params = FlagsParams {
+        a: true,
+        b: false,
+        c: true,
+        r#type: false,
+    };
+    let row = probe::flags(&Conn::pooled(&client, Mode::Unnamed), &params)
+        .await
+        .unwrap();
+    assert_eq!(
+        (row.a, row.b, row.c, row.r#type),
+        (true, false, true, false)
+    );
 }
 
 #[tokio::test]

@@ -9,13 +9,21 @@ use super::text::{markdown, struct_lint};
 /// clippy's limit of seven arguments, less the session.
 const MAX_ARGUMENTS: usize = 6;
 
+/// And its limit of booleans, which nobody can tell apart in a call.
+const MAX_BOOLS: usize = 3;
+
 /// The documented function.
 pub(super) fn function(one: &Described<'_>) -> String {
     let header = &one.statement.header;
     let name = pascal_case(&one.statement.verb);
     let upper = constant(one);
     let batched = !header.batch.is_empty();
-    let in_struct = one.params.len() + usize::from(batched) > MAX_ARGUMENTS;
+    let bools = one
+        .params
+        .iter()
+        .filter(|param| param.rust == "bool")
+        .count();
+    let in_struct = one.params.len() + usize::from(batched) > MAX_ARGUMENTS || bools > MAX_BOOLS;
 
     let (before, mut arguments, values) = if in_struct {
         let lifetime = if borrows(one) { "<'_>" } else { "" };
