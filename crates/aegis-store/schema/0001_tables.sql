@@ -270,6 +270,7 @@ CREATE TABLE aegis.worker (
     predecessor   uuid,
     last_request  uuid,
     registered_at timestamptz NOT NULL,
+    draining_at   timestamptz,
     ended_at      timestamptz,
     name          text NOT NULL,
     host          text NOT NULL,

@@ -4,4 +4,4 @@
 -- index: worker_pkey
 -- fence: none: an override, idempotent
 -- returns: count
-UPDATE aegis.worker SET state = 1 WHERE id = :worker::uuid AND state = 0
+UPDATE aegis.worker SET state = 1, draining_at = clock_timestamp() WHERE id = :worker::uuid AND state = 0

@@ -13,7 +13,7 @@ use crate::session::{Session, Statement};
 pub static DRAIN: Statement = Statement {
     name: "worker/drain",
     texts: &[r"/* worker/drain */
-UPDATE aegis.worker SET state = 1 WHERE id = $1::uuid AND state = 0"],
+UPDATE aegis.worker SET state = 1, draining_at = clock_timestamp() WHERE id = $1::uuid AND state = 0"],
     types: &[Type::UUID],
 };
 

@@ -1,0 +1,154 @@
+//! Where the database is, and what stands between.
+//!
+//! Invariants: statements are prepared by name only where the URL says so (`statements=named`), since a transaction pooler
+//! breaks them; what a pooler cannot forward (LISTEN, DDL) goes over the direct URL, where there is one.
+//!
+//! Never: print a URL; [`Config::place`] is what messages may show.
+
+use std::str::FromStr;
+
+use crate::error::StoreError;
+use crate::session::Mode;
+
+/// How to reach the database.
+#[derive(Debug, Clone)]
+pub struct Config {
+    pub(crate) postgres: tokio_postgres::Config,
+    pub(crate) direct: Option<tokio_postgres::Config>,
+    pub(crate) mode: Mode,
+    pub(crate) pool_size: usize,
+}
+
+impl Config {
+    /// Reads a `postgresql://` URL. `statements=named` in its query says that no transaction pooler is between.
+    ///
+    /// # Errors
+    /// [`StoreError::Url`].
+    pub fn from_url(url: &str) -> Result<Self, StoreError> {
+        let (url, mode) = take_mode(url)?;
+        let mut postgres = parse(&url)?;
+        postgres.connect_timeout(std::time::Duration::from_secs(5));
+        let direct = (mode == Mode::Named).then(|| postgres.clone());
+        Ok(Self {
+            postgres,
+            direct,
+            mode,
+            pool_size: 8,
+        })
+    }
+
+    /// A second URL that goes around the pooler, for notifications and DDL.
+    ///
+    /// # Errors
+    /// [`StoreError::Url`].
+    pub fn with_direct_url(mut self, url: &str) -> Result<Self, StoreError> {
+        self.direct = Some(parse(&take_mode(url)?.0)?);
+        Ok(self)
+    }
+
+    /// How many connections the pool may open.
+    #[must_use]
+    pub fn with_pool_size(mut self, connections: usize) -> Self {
+        self.pool_size = connections.max(1);
+        self
+    }
+
+    /// The name that the server shows for these connections.
+    #[must_use]
+    pub fn with_application_name(mut self, name: &str) -> Self {
+        self.postgres.application_name(name);
+        if let Some(direct) = &mut self.direct {
+            direct.application_name(name);
+        }
+        self
+    }
+
+    /// The same place as another role; a pooler pools by user, so renewal has its own.
+    #[must_use]
+    pub fn as_role(&self, role: &str) -> Self {
+        let mut config = self.clone();
+        config.postgres.user(role);
+        if let Some(direct) = &mut config.direct {
+            direct.user(role);
+        }
+        config
+    }
+
+    /// The role that connects.
+    pub fn role(&self) -> &str {
+        self.postgres.get_user().unwrap_or_default()
+    }
+
+    /// Host and port, or the socket folder, for messages: no secrets.
+    pub fn place(&self) -> String {
+        let host = match self.postgres.get_hosts().first() {
+            Some(tokio_postgres::config::Host::Tcp(host)) => host.clone(),
+            Some(tokio_postgres::config::Host::Unix(path)) => path.display().to_string(),
+            None => "localhost".to_owned(),
+        };
+        let port = self.postgres.get_ports().first().copied().unwrap_or(5432);
+        format!("{host} port {port}")
+    }
+}
+
+fn parse(url: &str) -> Result<tokio_postgres::Config, StoreError> {
+    tokio_postgres::Config::from_str(url).map_err(|error| StoreError::Url {
+        what: error.to_string(),
+    })
+}
+
+/// Takes our own parameter out of the query, since the driver refuses what it does not know.
+fn take_mode(url: &str) -> Result<(String, Mode), StoreError> {
+    let Some((base, query)) = url.split_once('?') else {
+        return Ok((url.to_owned(), Mode::Unnamed));
+    };
+    let mut mode = Mode::Unnamed;
+    let mut rest = Vec::new();
+    for pair in query.split('&') {
+        match pair.split_once('=') {
+            Some(("statements", "named")) => mode = Mode::Named,
+            Some(("statements", "unnamed")) => mode = Mode::Unnamed,
+            Some(("statements", other)) => {
+                return Err(StoreError::Url {
+                    what: format!("statements={other} is neither named nor unnamed"),
+                });
+            }
+            _ => rest.push(pair),
+        }
+    }
+    let url = if rest.is_empty() {
+        base.to_owned()
+    } else {
+        format!("{base}?{}", rest.join("&"))
+    };
+    Ok((url, mode))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_mode_is_taken_from_the_url() {
+        let named = Config::from_url("postgresql://a@/b?host=/tmp&statements=named").unwrap();
+        assert_eq!(named.mode, Mode::Named);
+        assert_eq!(named.place(), "/tmp port 5432");
+        let plain = Config::from_url("postgresql://a@h:6432/b").unwrap();
+        assert_eq!(plain.mode, Mode::Unnamed);
+        assert!(plain.direct.is_none());
+    }
+
+    #[test]
+    fn a_bad_url_says_what_to_write() {
+        let error = Config::from_url("postgresql://a@h/b?statements=maybe").unwrap_err();
+        assert!(
+            error.to_string().contains("neither named nor unnamed"),
+            "{error}"
+        );
+        let error = Config::from_url("nonsense").unwrap_err();
+        assert!(
+            error.to_string().contains("postgresql://USER@HOST"),
+            "{error}"
+        );
+    }
+}

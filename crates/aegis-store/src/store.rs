@@ -1,0 +1,188 @@
+//! The store: a pool of connections, verified once.
+//!
+//! Invariants: a call that was sent is never dropped half-way by a `select!` or a timeout: [`Store::detached`] runs it in a
+//! task of its own, and only its waiter can be dropped. Start-up verifies what the guard rests on.
+//!
+//! Never: lend these connections to handlers; they have a pool of their own ([`Store::handler_pool`]).
+
+use std::future::Future;
+use std::sync::Arc;
+
+use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime, Timeouts};
+use tokio_postgres::NoTls;
+
+use crate::config::Config;
+use crate::error::StoreError;
+use crate::install;
+use crate::lanes::Lanes;
+use crate::session::{Conn, Mode};
+
+/// The engine's database. Cheap to clone.
+#[derive(Clone)]
+pub struct Store {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    config: Config,
+    pool: Pool,
+    handlers: Pool,
+    lanes: Lanes,
+}
+
+/// A pooled connection together with the way statements are sent on it.
+pub struct PooledConn {
+    object: Object,
+    mode: Mode,
+}
+
+impl PooledConn {
+    /// To call generated statements on.
+    pub fn conn(&self) -> Conn<'_> {
+        Conn::pooled(&self.object, self.mode)
+    }
+
+    /// To begin a transaction on.
+    pub fn client(&mut self) -> &mut Object {
+        &mut self.object
+    }
+
+    /// How statements are sent on it.
+    pub fn mode(&self) -> Mode {
+        self.mode
+    }
+}
+
+impl Store {
+    /// Connects and verifies: the server's version, the schema against this binary, and the settings that the guard
+    /// rests on.
+    ///
+    /// # Errors
+    /// [`StoreError::Unreachable`], a version, or a setting; each says what to do.
+    pub async fn connect(config: Config) -> Result<Self, StoreError> {
+        let store = Self::connect_unverified(config)?;
+        store.verify().await?;
+        Ok(store)
+    }
+
+    /// Opens the pool without looking at the database: for `db status` and the installer.
+    ///
+    /// # Errors
+    /// [`StoreError::Url`] when a pool cannot be made of the configuration.
+    pub fn connect_unverified(config: Config) -> Result<Self, StoreError> {
+        let engine = pool(&config, config.pool_size)?;
+        let handlers = pool(&config, config.pool_size)?;
+        Ok(Self {
+            inner: Arc::new(Inner {
+                config,
+                pool: engine,
+                handlers,
+                lanes: Lanes::default(),
+            }),
+        })
+    }
+
+    /// How it was configured.
+    pub fn config(&self) -> &Config {
+        &self.inner.config
+    }
+
+    /// The pool for handlers' own SQL (`commit`, `complete_in`).
+    pub fn handler_pool(&self) -> &Pool {
+        &self.inner.handlers
+    }
+
+    pub(crate) fn lanes(&self) -> &Lanes {
+        &self.inner.lanes
+    }
+
+    /// A connection of the engine's own pool.
+    ///
+    /// # Errors
+    /// [`StoreError::Unreachable`] when none can be had within 5 s.
+    pub async fn conn(&self) -> Result<PooledConn, StoreError> {
+        let object = self
+            .inner
+            .pool
+            .get()
+            .await
+            .map_err(|source| StoreError::Unreachable {
+                place: self.inner.config.place(),
+                source: Box::new(source),
+            })?;
+        Ok(PooledConn {
+            object,
+            mode: self.inner.config.mode,
+        })
+    }
+
+    /// Runs a call in a task of its own, so that dropping the waiter does not drop the call.
+    pub(crate) async fn detached<T, F>(
+        &self,
+        call: impl FnOnce(Store) -> F,
+    ) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, StoreError>> + Send + 'static,
+    {
+        tokio::spawn(call(self.clone()))
+            .await
+            .unwrap_or(Err(StoreError::Panicked))
+    }
+
+    async fn verify(&self) -> Result<(), StoreError> {
+        let conn = self.conn().await?;
+        let row = conn
+            .object
+            .query_typed(
+                "SELECT current_setting('server_version_num')::int, current_setting('server_version'),
+                    current_setting('default_transaction_isolation'), current_setting('jit'), current_user::text",
+                &[],
+            )
+            .await?;
+        let row = row.first().ok_or(StoreError::Panicked)?;
+        if row.try_get::<_, i32>(0)? < 150_000 {
+            return Err(StoreError::ServerTooOld {
+                found: row.try_get(1)?,
+            });
+        }
+        let role: String = row.try_get(4)?;
+        for (column, name, wanted) in [
+            (2, "default_transaction_isolation", "read committed"),
+            (3, "jit", "off"),
+        ] {
+            let found: String = row.try_get(column)?;
+            if found != wanted {
+                return Err(StoreError::Setting {
+                    name,
+                    found,
+                    wanted,
+                    role,
+                });
+            }
+        }
+        install::verify(&conn.object).await
+    }
+}
+
+fn pool(config: &Config, size: usize) -> Result<Pool, StoreError> {
+    let manager = Manager::from_config(
+        config.postgres.clone(),
+        NoTls,
+        ManagerConfig {
+            recycling_method: RecyclingMethod::Fast,
+        },
+    );
+    Pool::builder(manager)
+        .max_size(size)
+        .runtime(Runtime::Tokio1)
+        .timeouts(Timeouts {
+            wait: Some(std::time::Duration::from_secs(5)),
+            create: Some(std::time::Duration::from_secs(5)),
+            recycle: Some(std::time::Duration::from_secs(5)),
+        })
+        .build()
+        .map_err(|error| StoreError::Url {
+            what: error.to_string(),
+        })
+}
