@@ -265,7 +265,8 @@ impl Scanner<'_> {
         };
         let mut kept: Vec<(char, Origin, bool)> = Vec::with_capacity(self.out.len());
         for char in self.out {
-            if char.0 == '\n' && !char.2 {
+            // Behind a quoted newline stands its quote, or more quoted text: both stay.
+            if char.0 == '\n' {
                 trim_blanks(&mut kept);
                 if kept.last().is_none_or(|last| last.0 == '\n' && !last.2) {
                     continue;

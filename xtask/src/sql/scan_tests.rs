@@ -36,10 +36,10 @@ fn parameters_are_numbered_by_first_appearance() {
 #[test]
 fn marks_hold_for_the_parameter_wherever_they_stand() {
     let scanned =
-        scanned("SELECT :a, :a?::text, :b[?]::bytea[], :c[1], :d ? 'key', :e!='x'").unwrap();
+        scanned("SELECT :a, :a?::text, :a, :b[?]::bytea[], :c[1], :d ? 'key', :e!='x'").unwrap();
     assert_eq!(
         scanned.text,
-        "SELECT $1, $1::text, $2::bytea[], $3[1], $4 ? 'key', $5!='x'"
+        "SELECT $1, $1::text, $1, $2::bytea[], $3[1], $4 ? 'key', $5!='x'"
     );
     let marks: Vec<_> = scanned
         .params
@@ -79,7 +79,8 @@ fn quotes_are_left_alone() {
         "SELECT ':a', 'it''s :a', \":a\", \"x\"\":a\"",
         r"SELECT E'\' :a', e'\\'",
         "SELECT $$ :a ' $$, $t$ :a $$ $x$ $t$",
-        "SELECT 'a\n\n  -- :a\n'",
+        "SELECT 'a  \n\n  -- :a\n'",
+        "SELECT '\n\n'",
         "SELECT a$b, value$1x",
     ] {
         assert_eq!(text(sql), sql);
