@@ -276,7 +276,7 @@ impl Scanner<'_> {
         }
         while kept
             .last()
-            .is_some_and(|last| !last.2 && (last.0.is_whitespace() || last.0 == ';'))
+            .is_some_and(|last| last.0.is_whitespace() || last.0 == ';')
         {
             kept.pop();
         }
