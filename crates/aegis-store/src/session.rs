@@ -124,7 +124,7 @@ impl<'a> Conn<'a> {
     fn with(client: &'a Client, cache: &'a StatementCache, mode: Mode) -> Self {
         Self {
             client,
-            prepared: (mode == Mode::Unnamed).then_some(cache),
+            prepared: (mode == Mode::Named).then_some(cache),
         }
     }
 
