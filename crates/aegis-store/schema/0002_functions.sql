@@ -22,6 +22,11 @@ CREATE FUNCTION aegis.uuid7() RETURNS uuid LANGUAGE sql VOLATILE PARALLEL SAFE A
     SELECT encode(set_bit(set_bit(overlay(uuid_send(gen_random_uuid())
         PLACING substring(int8send((date_part('epoch', clock_timestamp()) * 1000)::bigint) FROM 3) FROM 1 FOR 6), 52, 1), 53, 1), 'hex')::uuid $$;
 
+-- The ids of a batch: one draw of randomness (62 bits) and the row's number, so that they follow each other in the index.
+CREATE FUNCTION aegis.uuid7_nth(p_ms bigint, p_random bigint, p_n bigint) RETURNS uuid LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT encode(int8send((p_ms << 16) | 28672 | (p_n & 4095))
+        || int8send(((p_random + (p_n >> 12)) & 4611686018427387903) | (-9223372036854775807 - 1)), 'hex')::uuid $$;
+
 -- The smallest UUIDv7 of a moment: a partition bound.
 CREATE FUNCTION aegis.uuid7_floor(p_at timestamptz) RETURNS uuid LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     SELECT (lpad(to_hex((extract(epoch FROM p_at) * 1000)::bigint), 12, '0') || repeat('0', 20))::uuid $$;

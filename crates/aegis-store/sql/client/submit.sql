@@ -5,10 +5,14 @@
 -- index: task_pkey, task_ready, task_scheduled (written)
 -- fence: none: new rows
 -- returns: many
-WITH s AS MATERIALIZED (
-    SELECT coalesce((:ids[?]::uuid[])[u.n], aegis.uuid7()) AS id, u.lane, u.tenant, u.policy, u.protocol, u.priority, u.run_at, u.deadline_at, u.input,
+WITH r AS MATERIALIZED (
+    SELECT (date_part('epoch', clock_timestamp()) * 1000)::bigint AS ms,
+        ('x' || right(translate(gen_random_uuid()::text, '-', ''), 16))::bit(64)::bigint AS random,
+        (date_part('epoch', clock_timestamp()) * 1000000)::bigint AS now_us),
+s AS MATERIALIZED (
+    SELECT coalesce((:ids[?]::uuid[])[u.n], aegis.uuid7_nth(r.ms, r.random, u.n)) AS id, r.now_us, u.lane, u.tenant, u.policy, u.protocol, u.priority, u.run_at, u.deadline_at, u.input,
         u.n, CASE WHEN u.run_at > clock_timestamp() THEN 0 ELSE 1 END::int2 AS state
-    FROM unnest(:lanes::int4[], :tenants::int4[], :policies::int4[], :protocols::int4[], :priorities::int2[], :run_ats[?]::timestamptz[],
+    FROM r, unnest(:lanes::int4[], :tenants::int4[], :policies::int4[], :protocols::int4[], :priorities::int2[], :run_ats[?]::timestamptz[],
         :deadlines[?]::timestamptz[], :inputs::bytea[])
         WITH ORDINALITY AS u (lane, tenant, policy, protocol, priority, run_at, deadline_at, input, n)),
 b AS (
@@ -16,6 +20,6 @@ b AS (
     SELECT s.id, s.tenant, s.protocol, :content_type::int2, s.input, (:labels[?]::jsonb[])[s.n], :trace?::text, :submitter?::text FROM s),
 t AS (
     INSERT INTO aegis.task (id, lane, tenant, policy, state, priority, ord, run_at, deadline_at, next_deadline)
-    SELECT s.id, s.lane, s.tenant, s.policy, s.state, s.priority, aegis.ord(s.priority), CASE WHEN s.state = 0 THEN s.run_at END,
+    SELECT s.id, s.lane, s.tenant, s.policy, s.state, s.priority, s.now_us - (9 - s.priority) * 60000000::bigint, CASE WHEN s.state = 0 THEN s.run_at END,
         s.deadline_at, CASE WHEN s.policy = 0 THEN s.deadline_at ELSE aegis.waiting_deadline(s.deadline_at, s.policy) END FROM s)
 SELECT s.id FROM s ORDER BY s.n

@@ -16,8 +16,9 @@ g AS MATERIALIZED (SELECT aegis.lease_live(:worker::uuid) AS ok FROM (SELECT cou
 i AS MATERIALIZED (SELECT floor, timeline FROM aegis.lineage()),
 m AS (UPDATE aegis.worker SET last_request = :request::uuid FROM g WHERE g.ok AND id = ANY (ARRAY(SELECT w.id FROM w))),
 cap AS MATERIALIZED (
-    SELECT n.lane, n.queue, n.kind, f.kind_free, f.queue_free
-    FROM g, unnest(:queues::text[], :kinds::text[], :kind_free::int4[], :queue_free::int4[]) AS f (queue, kind, kind_free, queue_free)
+    SELECT n.lane, f.n AS kind_no, dense_rank() OVER (ORDER BY n.queue) AS queue_no, f.kind_free, f.queue_free
+    FROM g, unnest(:queues::text[], :kinds::text[], :kind_free::int4[], :queue_free::int4[])
+        WITH ORDINALITY AS f (queue, kind, kind_free, queue_free, n)
     JOIN aegis.lanes_of(:worker::uuid) n ON n.queue = f.queue AND n.kind = f.kind
     WHERE g.ok AND f.kind_free > 0 AND f.queue_free > 0),
 -- The circle of lanes, from behind the cursor round to the cursor again, as arrays so that a step costs one probe.
@@ -40,22 +41,32 @@ walk AS (
         ORDER BY t.tenant LIMIT 1) h ON true
     WHERE walk.at <= cardinality(r.lanes) AND walk.probes < 256 AND walk.heads < 32),
 head AS MATERIALIZED (
-    SELECT walk.lane, walk.tenant, e.weight FROM walk JOIN aegis.tenant e ON e.id = walk.tenant
+    SELECT walk.lane, walk.tenant, :n::int4 * e.weight / (sum(e.weight) OVER ())::float8 AS share FROM walk JOIN aegis.tenant e ON e.id = walk.tenant
     WHERE NOT EXISTS (SELECT FROM aegis.pause p WHERE p.scope = 'tenant' AND p.value = e.name)),
+-- Twice its share from each head is enough when all have work; only when that does not fill the batch is everything looked at.
 probe AS MATERIALIZED (
-    SELECT h.lane, h.tenant, h.weight, x.ord FROM head h, LATERAL (
+    SELECT h.lane, h.tenant, x.ord FROM head h, LATERAL (
         SELECT t.ord FROM aegis.task t WHERE t.lane = h.lane AND t.tenant = h.tenant AND t.state = 1 AND t.crashes = 0
-        ORDER BY t.ord LIMIT :batch!) x),
+        ORDER BY t.ord LIMIT least(:batch!, ceil(2 * h.share)::int8)) x),
+probed AS MATERIALIZED (SELECT count(*) >= least(:n::int4, :batch!) AS enough FROM probe),
+candidate AS MATERIALIZED (
+    SELECT p.lane, p.tenant, p.ord FROM probe p WHERE (SELECT enough FROM probed)
+    UNION ALL
+    SELECT h.lane, h.tenant, x.ord FROM head h, LATERAL (
+        SELECT t.ord FROM aegis.task t WHERE t.lane = h.lane AND t.tenant = h.tenant AND t.state = 1 AND t.crashes = 0
+        ORDER BY t.ord LIMIT :batch!) x
+    WHERE NOT (SELECT enough FROM probed)),
+entitled AS MATERIALIZED (SELECT tenant, ceil(sum(share)) AS share FROM head GROUP BY tenant),
 pick AS MATERIALIZED (
     SELECT y.lane, y.tenant, count(*) AS n FROM (
         SELECT z.lane, z.tenant FROM (
-            SELECT p.lane, p.tenant, p.ord, p.weight, c.kind_free, c.queue_free,
+            SELECT p.lane, p.tenant, p.ord, e.share, c.kind_free, c.queue_free,
                 row_number() OVER (PARTITION BY p.tenant ORDER BY p.ord) AS in_tenant,
-                row_number() OVER (PARTITION BY c.queue, c.kind ORDER BY p.ord) AS in_kind,
-                row_number() OVER (PARTITION BY c.queue ORDER BY p.ord) AS in_queue
-            FROM probe p JOIN cap c ON c.lane = p.lane) z
+                row_number() OVER (PARTITION BY c.kind_no ORDER BY p.ord) AS in_kind,
+                row_number() OVER (PARTITION BY c.queue_no ORDER BY p.ord) AS in_queue
+            FROM candidate p JOIN cap c ON c.lane = p.lane JOIN entitled e ON e.tenant = p.tenant) z
         WHERE z.in_kind <= z.kind_free AND z.in_queue <= z.queue_free
-        ORDER BY z.in_tenant > ceil(:n::int4 * z.weight / (SELECT sum(v.weight) FROM (SELECT DISTINCT tenant, weight FROM head) v)::float8), z.ord
+        ORDER BY z.in_tenant > z.share, z.ord
         LIMIT least(:n::int4, :batch!)) y
     GROUP BY 1, 2),
 c AS MATERIALIZED (

@@ -371,10 +371,14 @@ pub async fn reserve_keys<S: Session + ?Sized>(
 pub static SUBMIT: Statement = Statement {
     name: "client/submit",
     texts: &[r"/* client/submit */
-WITH s AS MATERIALIZED (
-    SELECT coalesce(($1::uuid[])[u.n], aegis.uuid7()) AS id, u.lane, u.tenant, u.policy, u.protocol, u.priority, u.run_at, u.deadline_at, u.input,
+WITH r AS MATERIALIZED (
+    SELECT (date_part('epoch', clock_timestamp()) * 1000)::bigint AS ms,
+        ('x' || right(translate(gen_random_uuid()::text, '-', ''), 16))::bit(64)::bigint AS random,
+        (date_part('epoch', clock_timestamp()) * 1000000)::bigint AS now_us),
+s AS MATERIALIZED (
+    SELECT coalesce(($1::uuid[])[u.n], aegis.uuid7_nth(r.ms, r.random, u.n)) AS id, r.now_us, u.lane, u.tenant, u.policy, u.protocol, u.priority, u.run_at, u.deadline_at, u.input,
         u.n, CASE WHEN u.run_at > clock_timestamp() THEN 0 ELSE 1 END::int2 AS state
-    FROM unnest($2::int4[], $3::int4[], $4::int4[], $5::int4[], $6::int2[], $7::timestamptz[],
+    FROM r, unnest($2::int4[], $3::int4[], $4::int4[], $5::int4[], $6::int2[], $7::timestamptz[],
         $8::timestamptz[], $9::bytea[])
         WITH ORDINALITY AS u (lane, tenant, policy, protocol, priority, run_at, deadline_at, input, n)),
 b AS (
@@ -382,7 +386,7 @@ b AS (
     SELECT s.id, s.tenant, s.protocol, $10::int2, s.input, ($11::jsonb[])[s.n], $12::text, $13::text FROM s),
 t AS (
     INSERT INTO aegis.task (id, lane, tenant, policy, state, priority, ord, run_at, deadline_at, next_deadline)
-    SELECT s.id, s.lane, s.tenant, s.policy, s.state, s.priority, aegis.ord(s.priority), CASE WHEN s.state = 0 THEN s.run_at END,
+    SELECT s.id, s.lane, s.tenant, s.policy, s.state, s.priority, s.now_us - (9 - s.priority) * 60000000::bigint, CASE WHEN s.state = 0 THEN s.run_at END,
         s.deadline_at, CASE WHEN s.policy = 0 THEN s.deadline_at ELSE aegis.waiting_deadline(s.deadline_at, s.policy) END FROM s)
 SELECT s.id FROM s ORDER BY s.n"],
     types: &[

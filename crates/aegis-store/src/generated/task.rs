@@ -23,8 +23,9 @@ g AS MATERIALIZED (SELECT aegis.lease_live($1::uuid) AS ok FROM (SELECT count(*)
 i AS MATERIALIZED (SELECT floor, timeline FROM aegis.lineage()),
 m AS (UPDATE aegis.worker SET last_request = $2::uuid FROM g WHERE g.ok AND id = ANY (ARRAY(SELECT w.id FROM w))),
 cap AS MATERIALIZED (
-    SELECT n.lane, n.queue, n.kind, f.kind_free, f.queue_free
-    FROM g, unnest($3::text[], $4::text[], $5::int4[], $6::int4[]) AS f (queue, kind, kind_free, queue_free)
+    SELECT n.lane, f.n AS kind_no, dense_rank() OVER (ORDER BY n.queue) AS queue_no, f.kind_free, f.queue_free
+    FROM g, unnest($3::text[], $4::text[], $5::int4[], $6::int4[])
+        WITH ORDINALITY AS f (queue, kind, kind_free, queue_free, n)
     JOIN aegis.lanes_of($1::uuid) n ON n.queue = f.queue AND n.kind = f.kind
     WHERE g.ok AND f.kind_free > 0 AND f.queue_free > 0),
 ring AS MATERIALIZED (
@@ -46,22 +47,31 @@ walk AS (
         ORDER BY t.tenant LIMIT 1) h ON true
     WHERE walk.at <= cardinality(r.lanes) AND walk.probes < 256 AND walk.heads < 32),
 head AS MATERIALIZED (
-    SELECT walk.lane, walk.tenant, e.weight FROM walk JOIN aegis.tenant e ON e.id = walk.tenant
+    SELECT walk.lane, walk.tenant, $9::int4 * e.weight / (sum(e.weight) OVER ())::float8 AS share FROM walk JOIN aegis.tenant e ON e.id = walk.tenant
     WHERE NOT EXISTS (SELECT FROM aegis.pause p WHERE p.scope = 'tenant' AND p.value = e.name)),
 probe AS MATERIALIZED (
-    SELECT h.lane, h.tenant, h.weight, x.ord FROM head h, LATERAL (
+    SELECT h.lane, h.tenant, x.ord FROM head h, LATERAL (
         SELECT t.ord FROM aegis.task t WHERE t.lane = h.lane AND t.tenant = h.tenant AND t.state = 1 AND t.crashes = 0
-        ORDER BY t.ord LIMIT 1) x),
+        ORDER BY t.ord LIMIT least(1, ceil(2 * h.share)::int8)) x),
+probed AS MATERIALIZED (SELECT count(*) >= least($9::int4, 1) AS enough FROM probe),
+candidate AS MATERIALIZED (
+    SELECT p.lane, p.tenant, p.ord FROM probe p WHERE (SELECT enough FROM probed)
+    UNION ALL
+    SELECT h.lane, h.tenant, x.ord FROM head h, LATERAL (
+        SELECT t.ord FROM aegis.task t WHERE t.lane = h.lane AND t.tenant = h.tenant AND t.state = 1 AND t.crashes = 0
+        ORDER BY t.ord LIMIT 1) x
+    WHERE NOT (SELECT enough FROM probed)),
+entitled AS MATERIALIZED (SELECT tenant, ceil(sum(share)) AS share FROM head GROUP BY tenant),
 pick AS MATERIALIZED (
     SELECT y.lane, y.tenant, count(*) AS n FROM (
         SELECT z.lane, z.tenant FROM (
-            SELECT p.lane, p.tenant, p.ord, p.weight, c.kind_free, c.queue_free,
+            SELECT p.lane, p.tenant, p.ord, e.share, c.kind_free, c.queue_free,
                 row_number() OVER (PARTITION BY p.tenant ORDER BY p.ord) AS in_tenant,
-                row_number() OVER (PARTITION BY c.queue, c.kind ORDER BY p.ord) AS in_kind,
-                row_number() OVER (PARTITION BY c.queue ORDER BY p.ord) AS in_queue
-            FROM probe p JOIN cap c ON c.lane = p.lane) z
+                row_number() OVER (PARTITION BY c.kind_no ORDER BY p.ord) AS in_kind,
+                row_number() OVER (PARTITION BY c.queue_no ORDER BY p.ord) AS in_queue
+            FROM candidate p JOIN cap c ON c.lane = p.lane JOIN entitled e ON e.tenant = p.tenant) z
         WHERE z.in_kind <= z.kind_free AND z.in_queue <= z.queue_free
-        ORDER BY z.in_tenant > ceil($9::int4 * z.weight / (SELECT sum(v.weight) FROM (SELECT DISTINCT tenant, weight FROM head) v)::float8), z.ord
+        ORDER BY z.in_tenant > z.share, z.ord
         LIMIT least($9::int4, 1)) y
     GROUP BY 1, 2),
 c AS MATERIALIZED (
@@ -91,8 +101,9 @@ g AS MATERIALIZED (SELECT aegis.lease_live($1::uuid) AS ok FROM (SELECT count(*)
 i AS MATERIALIZED (SELECT floor, timeline FROM aegis.lineage()),
 m AS (UPDATE aegis.worker SET last_request = $2::uuid FROM g WHERE g.ok AND id = ANY (ARRAY(SELECT w.id FROM w))),
 cap AS MATERIALIZED (
-    SELECT n.lane, n.queue, n.kind, f.kind_free, f.queue_free
-    FROM g, unnest($3::text[], $4::text[], $5::int4[], $6::int4[]) AS f (queue, kind, kind_free, queue_free)
+    SELECT n.lane, f.n AS kind_no, dense_rank() OVER (ORDER BY n.queue) AS queue_no, f.kind_free, f.queue_free
+    FROM g, unnest($3::text[], $4::text[], $5::int4[], $6::int4[])
+        WITH ORDINALITY AS f (queue, kind, kind_free, queue_free, n)
     JOIN aegis.lanes_of($1::uuid) n ON n.queue = f.queue AND n.kind = f.kind
     WHERE g.ok AND f.kind_free > 0 AND f.queue_free > 0),
 ring AS MATERIALIZED (
@@ -114,22 +125,31 @@ walk AS (
         ORDER BY t.tenant LIMIT 1) h ON true
     WHERE walk.at <= cardinality(r.lanes) AND walk.probes < 256 AND walk.heads < 32),
 head AS MATERIALIZED (
-    SELECT walk.lane, walk.tenant, e.weight FROM walk JOIN aegis.tenant e ON e.id = walk.tenant
+    SELECT walk.lane, walk.tenant, $9::int4 * e.weight / (sum(e.weight) OVER ())::float8 AS share FROM walk JOIN aegis.tenant e ON e.id = walk.tenant
     WHERE NOT EXISTS (SELECT FROM aegis.pause p WHERE p.scope = 'tenant' AND p.value = e.name)),
 probe AS MATERIALIZED (
-    SELECT h.lane, h.tenant, h.weight, x.ord FROM head h, LATERAL (
+    SELECT h.lane, h.tenant, x.ord FROM head h, LATERAL (
         SELECT t.ord FROM aegis.task t WHERE t.lane = h.lane AND t.tenant = h.tenant AND t.state = 1 AND t.crashes = 0
-        ORDER BY t.ord LIMIT 10) x),
+        ORDER BY t.ord LIMIT least(10, ceil(2 * h.share)::int8)) x),
+probed AS MATERIALIZED (SELECT count(*) >= least($9::int4, 10) AS enough FROM probe),
+candidate AS MATERIALIZED (
+    SELECT p.lane, p.tenant, p.ord FROM probe p WHERE (SELECT enough FROM probed)
+    UNION ALL
+    SELECT h.lane, h.tenant, x.ord FROM head h, LATERAL (
+        SELECT t.ord FROM aegis.task t WHERE t.lane = h.lane AND t.tenant = h.tenant AND t.state = 1 AND t.crashes = 0
+        ORDER BY t.ord LIMIT 10) x
+    WHERE NOT (SELECT enough FROM probed)),
+entitled AS MATERIALIZED (SELECT tenant, ceil(sum(share)) AS share FROM head GROUP BY tenant),
 pick AS MATERIALIZED (
     SELECT y.lane, y.tenant, count(*) AS n FROM (
         SELECT z.lane, z.tenant FROM (
-            SELECT p.lane, p.tenant, p.ord, p.weight, c.kind_free, c.queue_free,
+            SELECT p.lane, p.tenant, p.ord, e.share, c.kind_free, c.queue_free,
                 row_number() OVER (PARTITION BY p.tenant ORDER BY p.ord) AS in_tenant,
-                row_number() OVER (PARTITION BY c.queue, c.kind ORDER BY p.ord) AS in_kind,
-                row_number() OVER (PARTITION BY c.queue ORDER BY p.ord) AS in_queue
-            FROM probe p JOIN cap c ON c.lane = p.lane) z
+                row_number() OVER (PARTITION BY c.kind_no ORDER BY p.ord) AS in_kind,
+                row_number() OVER (PARTITION BY c.queue_no ORDER BY p.ord) AS in_queue
+            FROM candidate p JOIN cap c ON c.lane = p.lane JOIN entitled e ON e.tenant = p.tenant) z
         WHERE z.in_kind <= z.kind_free AND z.in_queue <= z.queue_free
-        ORDER BY z.in_tenant > ceil($9::int4 * z.weight / (SELECT sum(v.weight) FROM (SELECT DISTINCT tenant, weight FROM head) v)::float8), z.ord
+        ORDER BY z.in_tenant > z.share, z.ord
         LIMIT least($9::int4, 10)) y
     GROUP BY 1, 2),
 c AS MATERIALIZED (
@@ -159,8 +179,9 @@ g AS MATERIALIZED (SELECT aegis.lease_live($1::uuid) AS ok FROM (SELECT count(*)
 i AS MATERIALIZED (SELECT floor, timeline FROM aegis.lineage()),
 m AS (UPDATE aegis.worker SET last_request = $2::uuid FROM g WHERE g.ok AND id = ANY (ARRAY(SELECT w.id FROM w))),
 cap AS MATERIALIZED (
-    SELECT n.lane, n.queue, n.kind, f.kind_free, f.queue_free
-    FROM g, unnest($3::text[], $4::text[], $5::int4[], $6::int4[]) AS f (queue, kind, kind_free, queue_free)
+    SELECT n.lane, f.n AS kind_no, dense_rank() OVER (ORDER BY n.queue) AS queue_no, f.kind_free, f.queue_free
+    FROM g, unnest($3::text[], $4::text[], $5::int4[], $6::int4[])
+        WITH ORDINALITY AS f (queue, kind, kind_free, queue_free, n)
     JOIN aegis.lanes_of($1::uuid) n ON n.queue = f.queue AND n.kind = f.kind
     WHERE g.ok AND f.kind_free > 0 AND f.queue_free > 0),
 ring AS MATERIALIZED (
@@ -182,22 +203,31 @@ walk AS (
         ORDER BY t.tenant LIMIT 1) h ON true
     WHERE walk.at <= cardinality(r.lanes) AND walk.probes < 256 AND walk.heads < 32),
 head AS MATERIALIZED (
-    SELECT walk.lane, walk.tenant, e.weight FROM walk JOIN aegis.tenant e ON e.id = walk.tenant
+    SELECT walk.lane, walk.tenant, $9::int4 * e.weight / (sum(e.weight) OVER ())::float8 AS share FROM walk JOIN aegis.tenant e ON e.id = walk.tenant
     WHERE NOT EXISTS (SELECT FROM aegis.pause p WHERE p.scope = 'tenant' AND p.value = e.name)),
 probe AS MATERIALIZED (
-    SELECT h.lane, h.tenant, h.weight, x.ord FROM head h, LATERAL (
+    SELECT h.lane, h.tenant, x.ord FROM head h, LATERAL (
         SELECT t.ord FROM aegis.task t WHERE t.lane = h.lane AND t.tenant = h.tenant AND t.state = 1 AND t.crashes = 0
-        ORDER BY t.ord LIMIT 100) x),
+        ORDER BY t.ord LIMIT least(100, ceil(2 * h.share)::int8)) x),
+probed AS MATERIALIZED (SELECT count(*) >= least($9::int4, 100) AS enough FROM probe),
+candidate AS MATERIALIZED (
+    SELECT p.lane, p.tenant, p.ord FROM probe p WHERE (SELECT enough FROM probed)
+    UNION ALL
+    SELECT h.lane, h.tenant, x.ord FROM head h, LATERAL (
+        SELECT t.ord FROM aegis.task t WHERE t.lane = h.lane AND t.tenant = h.tenant AND t.state = 1 AND t.crashes = 0
+        ORDER BY t.ord LIMIT 100) x
+    WHERE NOT (SELECT enough FROM probed)),
+entitled AS MATERIALIZED (SELECT tenant, ceil(sum(share)) AS share FROM head GROUP BY tenant),
 pick AS MATERIALIZED (
     SELECT y.lane, y.tenant, count(*) AS n FROM (
         SELECT z.lane, z.tenant FROM (
-            SELECT p.lane, p.tenant, p.ord, p.weight, c.kind_free, c.queue_free,
+            SELECT p.lane, p.tenant, p.ord, e.share, c.kind_free, c.queue_free,
                 row_number() OVER (PARTITION BY p.tenant ORDER BY p.ord) AS in_tenant,
-                row_number() OVER (PARTITION BY c.queue, c.kind ORDER BY p.ord) AS in_kind,
-                row_number() OVER (PARTITION BY c.queue ORDER BY p.ord) AS in_queue
-            FROM probe p JOIN cap c ON c.lane = p.lane) z
+                row_number() OVER (PARTITION BY c.kind_no ORDER BY p.ord) AS in_kind,
+                row_number() OVER (PARTITION BY c.queue_no ORDER BY p.ord) AS in_queue
+            FROM candidate p JOIN cap c ON c.lane = p.lane JOIN entitled e ON e.tenant = p.tenant) z
         WHERE z.in_kind <= z.kind_free AND z.in_queue <= z.queue_free
-        ORDER BY z.in_tenant > ceil($9::int4 * z.weight / (SELECT sum(v.weight) FROM (SELECT DISTINCT tenant, weight FROM head) v)::float8), z.ord
+        ORDER BY z.in_tenant > z.share, z.ord
         LIMIT least($9::int4, 100)) y
     GROUP BY 1, 2),
 c AS MATERIALIZED (
@@ -227,8 +257,9 @@ g AS MATERIALIZED (SELECT aegis.lease_live($1::uuid) AS ok FROM (SELECT count(*)
 i AS MATERIALIZED (SELECT floor, timeline FROM aegis.lineage()),
 m AS (UPDATE aegis.worker SET last_request = $2::uuid FROM g WHERE g.ok AND id = ANY (ARRAY(SELECT w.id FROM w))),
 cap AS MATERIALIZED (
-    SELECT n.lane, n.queue, n.kind, f.kind_free, f.queue_free
-    FROM g, unnest($3::text[], $4::text[], $5::int4[], $6::int4[]) AS f (queue, kind, kind_free, queue_free)
+    SELECT n.lane, f.n AS kind_no, dense_rank() OVER (ORDER BY n.queue) AS queue_no, f.kind_free, f.queue_free
+    FROM g, unnest($3::text[], $4::text[], $5::int4[], $6::int4[])
+        WITH ORDINALITY AS f (queue, kind, kind_free, queue_free, n)
     JOIN aegis.lanes_of($1::uuid) n ON n.queue = f.queue AND n.kind = f.kind
     WHERE g.ok AND f.kind_free > 0 AND f.queue_free > 0),
 ring AS MATERIALIZED (
@@ -250,22 +281,31 @@ walk AS (
         ORDER BY t.tenant LIMIT 1) h ON true
     WHERE walk.at <= cardinality(r.lanes) AND walk.probes < 256 AND walk.heads < 32),
 head AS MATERIALIZED (
-    SELECT walk.lane, walk.tenant, e.weight FROM walk JOIN aegis.tenant e ON e.id = walk.tenant
+    SELECT walk.lane, walk.tenant, $9::int4 * e.weight / (sum(e.weight) OVER ())::float8 AS share FROM walk JOIN aegis.tenant e ON e.id = walk.tenant
     WHERE NOT EXISTS (SELECT FROM aegis.pause p WHERE p.scope = 'tenant' AND p.value = e.name)),
 probe AS MATERIALIZED (
-    SELECT h.lane, h.tenant, h.weight, x.ord FROM head h, LATERAL (
+    SELECT h.lane, h.tenant, x.ord FROM head h, LATERAL (
         SELECT t.ord FROM aegis.task t WHERE t.lane = h.lane AND t.tenant = h.tenant AND t.state = 1 AND t.crashes = 0
-        ORDER BY t.ord LIMIT 500) x),
+        ORDER BY t.ord LIMIT least(500, ceil(2 * h.share)::int8)) x),
+probed AS MATERIALIZED (SELECT count(*) >= least($9::int4, 500) AS enough FROM probe),
+candidate AS MATERIALIZED (
+    SELECT p.lane, p.tenant, p.ord FROM probe p WHERE (SELECT enough FROM probed)
+    UNION ALL
+    SELECT h.lane, h.tenant, x.ord FROM head h, LATERAL (
+        SELECT t.ord FROM aegis.task t WHERE t.lane = h.lane AND t.tenant = h.tenant AND t.state = 1 AND t.crashes = 0
+        ORDER BY t.ord LIMIT 500) x
+    WHERE NOT (SELECT enough FROM probed)),
+entitled AS MATERIALIZED (SELECT tenant, ceil(sum(share)) AS share FROM head GROUP BY tenant),
 pick AS MATERIALIZED (
     SELECT y.lane, y.tenant, count(*) AS n FROM (
         SELECT z.lane, z.tenant FROM (
-            SELECT p.lane, p.tenant, p.ord, p.weight, c.kind_free, c.queue_free,
+            SELECT p.lane, p.tenant, p.ord, e.share, c.kind_free, c.queue_free,
                 row_number() OVER (PARTITION BY p.tenant ORDER BY p.ord) AS in_tenant,
-                row_number() OVER (PARTITION BY c.queue, c.kind ORDER BY p.ord) AS in_kind,
-                row_number() OVER (PARTITION BY c.queue ORDER BY p.ord) AS in_queue
-            FROM probe p JOIN cap c ON c.lane = p.lane) z
+                row_number() OVER (PARTITION BY c.kind_no ORDER BY p.ord) AS in_kind,
+                row_number() OVER (PARTITION BY c.queue_no ORDER BY p.ord) AS in_queue
+            FROM candidate p JOIN cap c ON c.lane = p.lane JOIN entitled e ON e.tenant = p.tenant) z
         WHERE z.in_kind <= z.kind_free AND z.in_queue <= z.queue_free
-        ORDER BY z.in_tenant > ceil($9::int4 * z.weight / (SELECT sum(v.weight) FROM (SELECT DISTINCT tenant, weight FROM head) v)::float8), z.ord
+        ORDER BY z.in_tenant > z.share, z.ord
         LIMIT least($9::int4, 500)) y
     GROUP BY 1, 2),
 c AS MATERIALIZED (
@@ -1989,7 +2029,8 @@ g AS MATERIALIZED (SELECT aegis.lease_live($5::uuid) AS ok FROM (SELECT count(*)
 ,
 o AS MATERIALIZED (
     SELECT count(*) AS n FROM l, g, LATERAL aegis.doubt_operations(l.id, $6::text[], $7::text) x WHERE g.ok)
-SELECT l.id, aegis.end_attempt(l.id, $8::text, ($9::timestamptz[])[l.n], NULL, $10::jsonb) AS after
+SELECT l.id, aegis.end_attempt(l.id, $8::text, coalesce(($9::timestamptz[])[l.n],
+    clock_timestamp() + ($10::int8[])[l.n] * interval '1 ms'), NULL, $11::jsonb) AS after
 FROM l, g, o WHERE g.ok AND o.n >= 0"],
     types: &[
         Type::UUID_ARRAY,
@@ -2001,6 +2042,7 @@ FROM l, g, o WHERE g.ok AND o.n >= 0"],
         Type::TEXT,
         Type::TEXT,
         Type::TIMESTAMPTZ_ARRAY,
+        Type::INT8_ARRAY,
         Type::JSONB,
     ],
 };
@@ -2044,12 +2086,15 @@ pub struct ReleaseParams<'a> {
     pub cause: &'a str,
     /// Parameter `:run_ats` (timestamptz_array).
     pub run_ats: &'a [Option<Timestamp>],
+    /// Parameter `:run_after_ms` (int8_array).
+    pub run_after_ms: &'a [Option<i64>],
     /// Parameter `:detail` (jsonb).
     pub detail: Option<&'a Value>,
 }
 
 /// Gives executions up that have stopped locally, without charging an attempt: snooze, drain (hand back), cancelled, or
 /// unknown (an operation needs a person). `unknown_operations` are turned unknown first. A row not answered was fenced.
+/// `run_after_ms` counts from the database's now: a worker's wall clock decides nothing.
 ///
 /// - Lock: task rows FOR NO KEY UPDATE, in id order
 /// - Index: task_pkey, operation_pkey
@@ -2072,6 +2117,7 @@ pub async fn release<S: Session + ?Sized>(
                 &params.note,
                 &params.cause,
                 &params.run_ats,
+                &params.run_after_ms,
                 &params.detail,
             ],
         )
