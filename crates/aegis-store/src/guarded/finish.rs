@@ -52,8 +52,10 @@ pub struct Release {
     pub held: Held,
     /// Snooze, drain, cancelled or unknown.
     pub cause: Cause,
-    /// When it may run again; `None`: at once.
+    /// When it may run again; `None`: at once, or after `run_after_ms`.
     pub run_at: Option<Timestamp>,
+    /// The same, counted from the database's now, in milliseconds.
+    pub run_after_ms: Option<i64>,
     /// Dispatched operations that nobody can settle automatically any more.
     pub unknown_operations: Vec<String>,
     /// Why, for a person.
@@ -235,6 +237,7 @@ impl Store {
                     note: release.note.as_deref(),
                     cause: release.cause.word(),
                     run_ats: &[release.run_at],
+                    run_after_ms: &[release.run_after_ms],
                     detail: detail.as_ref(),
                 },
             )
@@ -275,6 +278,7 @@ impl Store {
                     note: None,
                     cause: Cause::Drain.word(),
                     run_ats: &vec![None; sorted.len()],
+                    run_after_ms: &vec![None; sorted.len()],
                     detail: None,
                 },
             )
