@@ -1,7 +1,8 @@
 //! The server ends with its parent, however the parent ends: SIGKILL during initdb, the start
 //! and the run, under each shell of the machine, and with the watchdog itself killed.
 
-use std::os::unix::fs::symlink;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -15,7 +16,7 @@ use crate::support::{ask, eventually, only_entry, open_folder, processes_of, sig
 /// The pid and whether it is ready, from the pid file of a server whose root is in `temp`.
 fn postmaster(temp: &Path) -> Option<(i32, bool)> {
     let root = only_entry(temp)?;
-    let text = std::fs::read_to_string(root.join("data/postmaster.pid")).ok()?;
+    let text = fs::read_to_string(root.join("data/postmaster.pid")).ok()?;
     let pid = text.lines().next()?.parse().ok()?;
     let ready = text
         .lines()
@@ -83,11 +84,28 @@ fn the_parent_killed_during_the_run_process() {
 
 #[test]
 fn a_postmaster_that_obeys_nothing_is_killed_process() {
-    let temp = open_folder();
-    let mut helper = Helper::serve(temp.path(), None);
-    helper.hear();
-    let (pid, _) = postmaster(temp.path()).unwrap();
-    signal(pid, Signal::SIGSTOP);
+    // A stand-in, since a real one obeys, and a frozen one is thawed by the system when its group
+    // is orphaned.
+    let (temp, bin) = (open_folder(), open_folder());
+    let real = aegis_devpg::find_binaries(None).unwrap().bin;
+    let deaf = format!(
+        "#!/bin/sh\n[ \"$1\" = -V ] && exec '{0}/postgres' -V\ntrap '' TERM INT QUIT\n\
+         touch '{1}/deaf'\nwhile :; do sleep 0.2; done\n",
+        real.display(),
+        bin.path().display()
+    );
+    let initdb = format!("#!/bin/sh\nexec '{}/initdb' \"$@\"\n", real.display());
+    for (name, script) in [("postgres", deaf), ("initdb", initdb)] {
+        let path = bin.path().join(name);
+        fs::write(&path, script).unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(0o755)).unwrap();
+    }
+    let mut command = helper::command("serve");
+    command
+        .env("TMPDIR", temp.path())
+        .env("AEGIS_PG_BIN", bin.path());
+    let mut helper = Helper::run(command);
+    eventually("it runs", 30, || bin.path().join("deaf").exists());
     helper.kill();
     nothing_is_left(temp.path());
 }
@@ -179,7 +197,7 @@ fn ctrl_c_in_the_terminal_does_not_reach_the_server_process() {
 }
 
 fn parent_of(pid: i32) -> i32 {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let line = status
         .lines()
         .find(|line| line.starts_with("PPid:"))

@@ -5,6 +5,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::time::Instant;
 
 use aegis_devpg::{Data, Error, Options, Server};
 
@@ -40,7 +41,12 @@ fn a_second_start_is_told_how_to_reach_the_first_process() {
     let folder = open_folder();
     let root = folder.path().join("kept");
     let first = Server::start(&kept(&root)).unwrap();
+    let asked = Instant::now();
     let error = Server::start(&kept(&root)).unwrap_err();
+    assert!(
+        asked.elapsed().as_secs() < 15,
+        "it waited for a server that runs"
+    );
     let Error::AlreadyRunning { pid, url, .. } = &error else {
         panic!("{error:?}");
     };
