@@ -58,6 +58,15 @@ pub const SCHEMA: i32 = 5;
 /// The key of the install mutex: "aegis" and a version of the locking itself.
 const MUTEX: i64 = 0x6165_6769_7301;
 
+/// Changes with every byte of the schema that this binary installs: a name for a template of it.
+pub fn fingerprint() -> String {
+    let mut all = LEDGER.to_owned();
+    for step in STEPS {
+        all.push_str(step.sql);
+    }
+    checksum(&all)
+}
+
 /// What an install did.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Installed {

@@ -6,12 +6,9 @@
 //!
 //! What a killed run left on a shared server is swept at the next start, when it is old.
 
-use std::collections::hash_map::DefaultHasher;
-use std::fs;
-use std::hash::{Hash as _, Hasher as _};
-use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use aegis_store::{Config, install};
 use tokio::sync::OnceCell;
 use tokio_postgres::Client;
 
@@ -29,13 +26,12 @@ static TEMPLATE: OnceCell<String> = OnceCell::const_new();
 pub(crate) async fn template(server: &TestServer) -> &'static str {
     TEMPLATE
         .get_or_init(async || {
-            let files = schema_files();
-            let name = format!("aegis_template_{:016x}", hash(&files));
+            let name = format!("aegis_template_{}", &install::fingerprint()[..16]);
             let admin = connect(&server.url("postgres")).await;
             lock(&admin).await;
             sweep(&admin).await;
             if !exists(&admin, &name).await {
-                build(server, &admin, &name, &files).await;
+                build(server, &admin, &name).await;
             }
             // The lock ends with the connection.
             name
@@ -49,7 +45,7 @@ pub(crate) fn test_database_name() -> String {
     format!("aegis_test_{}_{}", now_s(), &id[..12])
 }
 
-async fn build(server: &TestServer, admin: &Client, name: &str, files: &[(PathBuf, String)]) {
+async fn build(server: &TestServer, admin: &Client, name: &str) {
     let building = format!("{name}_building");
     for sql in [
         format!("drop database if exists {building} with (force)"),
@@ -57,7 +53,7 @@ async fn build(server: &TestServer, admin: &Client, name: &str, files: &[(PathBu
     ] {
         run(admin, &sql).await;
     }
-    install_schema(&server.url(&building), files).await;
+    install_schema(&server.url(&building)).await;
     for sql in [
         format!("alter database {building} with allow_connections false is_template true"),
         format!("comment on database {building} is '{}'", now_s()),
@@ -67,47 +63,12 @@ async fn build(server: &TestServer, admin: &Client, name: &str, files: &[(PathBu
     }
 }
 
-/// Brings an empty database to the newest schema, with partitions for today and tomorrow.
-async fn install_schema(url: &str, files: &[(PathBuf, String)]) {
-    if files.is_empty() {
-        return;
+/// Brings an empty database to this build's schema, with partitions for today and two days more.
+async fn install_schema(url: &str) {
+    let config = Config::from_url(url).unwrap_or_else(|error| panic!("{url}: {error}"));
+    if let Err(error) = install::install(&config, 2).await {
+        panic!("the schema does not install: {error:?}");
     }
-    let client = connect(url).await;
-    for (path, sql) in files {
-        if let Err(error) = client.batch_execute(sql).await {
-            panic!("{} does not apply: {error:?}", path.display());
-        }
-    }
-    run(&client, "select aegis.make_partitions(2)").await;
-}
-
-/// The schema's files in order, with their texts.
-fn schema_files() -> Vec<(PathBuf, String)> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../aegis-store/schema");
-    let Ok(entries) = fs::read_dir(&folder) else {
-        return Vec::new();
-    };
-    let mut paths: Vec<PathBuf> = entries
-        .map(|entry| entry.expect("list the schema's folder").path())
-        .filter(|path| path.extension().is_some_and(|extension| extension == "sql"))
-        .collect();
-    paths.sort();
-    paths
-        .into_iter()
-        .map(|path| {
-            let sql = fs::read_to_string(&path)
-                .unwrap_or_else(|error| panic!("read {}: {error}", path.display()));
-            (path, sql)
-        })
-        .collect()
-}
-
-fn hash(files: &[(PathBuf, String)]) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    for (path, sql) in files {
-        (path.file_name(), sql).hash(&mut hasher);
-    }
-    hasher.finish()
 }
 
 async fn sweep(admin: &Client) {
