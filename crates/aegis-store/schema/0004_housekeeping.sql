@@ -169,6 +169,10 @@ BEGIN
         duty := false;
     END IF;
     duty := coalesce(duty, false);
-    next_due_ms := greatest(1, least(1000, (SELECT (extract(epoch FROM min(run_at) - clock_timestamp()) * 1000)::bigint
-        FROM aegis.task WHERE state = 0)));
+    -- When to look again at the latest: the next task that is due, the next deadline, the end of somebody's lease.
+    next_due_ms := greatest(1, least(60000, (extract(epoch FROM least(
+        (SELECT min(run_at) FROM aegis.task WHERE state = 0),
+        (SELECT min(next_deadline) FROM aegis.task WHERE next_deadline IS NOT NULL),
+        (SELECT min(l.lease_until) FROM aegis.worker_lease l JOIN aegis.worker w ON w.id = l.worker WHERE w.state <= 1 AND w.id <> p_worker))
+        - clock_timestamp()) * 1000)::bigint + 5));
 END $$;

@@ -65,7 +65,8 @@ pub struct Tick {
     pub state: Option<WorkerState>,
     /// Tasks that this tick took back from lost workers.
     pub reaped: i32,
-    /// When a scheduled task is due, at most a second from now, in milliseconds.
+    /// When to look again at the latest, in milliseconds, at most a minute: the next task that is due, the next deadline, the
+    /// end of another worker's lease.
     pub next_due_ms: i64,
 }
 

@@ -1,0 +1,39 @@
+//! The command line: nouns, then verbs.
+
+use clap::{Parser, Subcommand};
+
+use crate::commands::{db, demo, operation, task, worker};
+use crate::database::DatabaseArguments;
+use crate::output::Output;
+
+/// Tasks that survive crashes, drains and new versions.
+#[derive(Debug, Parser)]
+#[command(name = "aegis", version, max_term_width = 110, subcommand_required = true, arg_required_else_help = true)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    pub(crate) database: DatabaseArguments,
+    /// How results are printed.
+    #[arg(long, short, global = true, value_enum, default_value_t)]
+    pub(crate) output: Output,
+    /// What is logged to stderr, such as `info` or `aegis_worker=debug`.
+    #[arg(long, env = "AEGIS_LOG", global = true, default_value = "warn", value_name = "FILTER")]
+    pub(crate) log: String,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Shows the main job: orders survive a killed, a frozen and a drained worker, a new version and a rollback.
+    Demo(demo::DemoArguments),
+    /// Runs a worker; or lists and drains workers.
+    Worker(worker::WorkerArguments),
+    /// Submits, lists, shows, watches and ends tasks.
+    Task(task::TaskArguments),
+    /// External side effects: lists, shows, takes and resolves them.
+    Operation(operation::OperationArguments),
+    /// Installs, inspects, adopts and maintains the database.
+    Db(db::DbArguments),
+    /// Prints the version of the program and of the schema it needs.
+    Version,
+}

@@ -1,0 +1,9 @@
+//! One module a noun.
+
+pub(crate) mod db;
+pub(crate) mod demo;
+pub(crate) mod find;
+pub(crate) mod operation;
+pub(crate) mod task;
+pub(crate) mod version;
+pub(crate) mod worker;

@@ -1,0 +1,41 @@
+//! Which database a command works on.
+
+use aegis_store::{Config, Store};
+use clap::Args;
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+
+/// Where the database is.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct DatabaseArguments {
+    /// `postgresql://USER@HOST:PORT/DATABASE`; add `?statements=named` when no transaction pooler is between.
+    #[arg(long, env = "AEGIS_DATABASE_URL", hide_env_values = true, global = true, value_name = "URL")]
+    database_url: Option<String>,
+    /// A second URL that goes around the pooler, for notifications and DDL.
+    #[arg(long, env = "AEGIS_DATABASE_DIRECT_URL", hide_env_values = true, global = true, value_name = "URL")]
+    database_direct_url: Option<String>,
+}
+
+impl DatabaseArguments {
+    /// The URL as given.
+    pub(crate) fn url(&self) -> Result<&str, Failure> {
+        self.database_url.as_deref().ok_or_else(|| {
+            Failure::new(Exit::Usage, "no database given; pass --database-url or set AEGIS_DATABASE_URL (aegis demo --keep prints one)")
+        })
+    }
+
+    /// The configuration, without connecting.
+    pub(crate) fn config(&self) -> Result<Config, Failure> {
+        let config = Config::from_url(self.url()?)?.with_application_name("aegis");
+        match &self.database_direct_url {
+            Some(direct) => Ok(config.with_direct_url(direct)?),
+            None => Ok(config),
+        }
+    }
+
+    /// Connects and verifies.
+    pub(crate) async fn connect(&self) -> Result<Store, Failure> {
+        Ok(Store::connect(self.config()?.with_pool_size(4)).await?)
+    }
+}

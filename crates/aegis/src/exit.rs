@@ -1,0 +1,42 @@
+//! Exit codes: documented in `docs/guides/command-line.md`, stable.
+
+use std::process::ExitCode;
+
+/// How the program ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// 0: done.
+    Done,
+    /// 1: a promise was broken, or could not be shown to be kept.
+    Broken,
+    /// 2: the arguments make no sense (clap uses the same code).
+    Usage,
+    /// 3: no such thing.
+    NotFound,
+    /// 4: refused: bad input, a conflict, a state that does not allow it. Nothing was written.
+    Refused,
+    /// 5: the database cannot be reached, or is too old, too new, not installed, wrongly set.
+    Database,
+    /// 6: the wait took longer than its timeout.
+    TimedOut,
+    /// 7: the task that was waited for did not succeed.
+    TaskFailed,
+    /// A worker's own code; see the worker's guide.
+    Worker(u8),
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(match exit {
+            Exit::Done => 0,
+            Exit::Broken => 1,
+            Exit::Usage => 2,
+            Exit::NotFound => 3,
+            Exit::Refused => 4,
+            Exit::Database => 5,
+            Exit::TimedOut => 6,
+            Exit::TaskFailed => 7,
+            Exit::Worker(code) => code,
+        })
+    }
+}
