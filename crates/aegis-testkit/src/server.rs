@@ -31,7 +31,9 @@ impl TestServer {
             };
         }
         let server = Server::start(&Options::for_tests())
-            .unwrap_or_else(|error| panic!("start a private PostgreSQL for the tests: {error}"));
+            // With its sources: anyhow's debug form is the whole chain.
+            .map_err(anyhow::Error::from)
+            .unwrap_or_else(|error| panic!("start a private PostgreSQL for the tests: {error:?}"));
         Self {
             url: server.url(server.superuser(), "postgres"),
             _private: Some(server),

@@ -50,13 +50,14 @@ async fn build(server: &TestServer, admin: &Client, name: &str) {
     for sql in [
         format!("drop database if exists {building} with (force)"),
         format!("create database {building} template template0"),
+        // Before the install: what a killed run leaves has an age too.
+        format!("comment on database {building} is '{}'", now_s()),
     ] {
         run(admin, &sql).await;
     }
     install_schema(&server.url(&building)).await;
     for sql in [
         format!("alter database {building} with allow_connections false is_template true"),
-        format!("comment on database {building} is '{}'", now_s()),
         format!("alter database {building} rename to {name}"),
     ] {
         run(admin, &sql).await;
@@ -90,13 +91,13 @@ async fn sweep(admin: &Client) {
             .parse::<u64>()
             .is_ok_and(|made_s| now_s().saturating_sub(made_s) > OLD_S);
         if old {
-            let template = format!("alter database \"{name}\" is_template false");
-            run(admin, &template).await;
-            run(
-                admin,
-                &format!("drop database if exists \"{name}\" with (force)"),
-            )
-            .await;
+            for sql in [
+                format!("alter database \"{name}\" is_template false"),
+                format!("drop database if exists \"{name}\" with (force)"),
+            ] {
+                // Its own run may be dropping it right now.
+                admin.batch_execute(&sql).await.ok();
+            }
         }
     }
 }
