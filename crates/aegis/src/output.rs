@@ -27,7 +27,7 @@ impl Output {
                     return;
                 }
                 let mut table = Table::new();
-                table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
+                table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
                 table.set_header(columns.iter().map(|column| column.to_uppercase()).collect::<Vec<_>>());
                 for row in rows {
                     table.add_row(row);
