@@ -24,7 +24,7 @@ lint: ## the quick part of it: format, tidy, clippy
 
 bench: ## the benchmarks, in release; ARGS="…" reaches them
 	@scripts/prepare demo
-	cargo run --locked --release --package aegis-demo --example bench -- $(ARGS)
+	cargo run --locked --release --package aegis-bench -- --fetch-postgres $(ARGS)
 
 dev: ## a demo that stays: its PostgreSQL and worker run until Ctrl-C
 	@scripts/prepare demo
