@@ -1,0 +1,419 @@
+//! The guard's truth table: every guarded statement, every difference between what is held and what the row says.
+//! Exactly what matches may write; otherwise nothing at all changes. `aegis_model::guard::judge` says the same of each row.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use aegis_model::guard::{Row, judge};
+use aegis_model::{Class, Held, Lineage, State};
+use aegis_store::generated::task;
+use tokio_postgres::{Client, Statement};
+use uuid::Uuid;
+
+use crate::support::Bed;
+
+/// One way in which a row, its owner or its database can differ from what is held: a name and the SQL that makes it so.
+/// `:t` is the task, `:w` its owner, `:x` another worker that is alive.
+const DIFFERENCES: [(&str, &str); 13] = [
+    (
+        "owner",
+        "update aegis.task set owner = ':x' where id = ':t'",
+    ),
+    (
+        "claim_id",
+        "update aegis.task set claim_id = gen_random_uuid() where id = ':t'",
+    ),
+    (
+        "epoch above",
+        "update aegis.task set epoch = epoch + 1 where id = ':t'",
+    ),
+    (
+        "rev above",
+        "update aegis.task set rev = rev + 1 where id = ':t'",
+    ),
+    ("state", "update aegis.task set state = 1 where id = ':t'"),
+    (
+        "lease",
+        "update aegis.worker_lease set lease_until = clock_timestamp() where worker = ':w'",
+    ),
+    (
+        "worker lost",
+        "update aegis.worker set state = 3, ended_at = now() where id = ':w'",
+    ),
+    (
+        "worker stopped",
+        "update aegis.worker set state = 2, ended_at = now() where id = ':w'",
+    ),
+    (
+        "floor of the row",
+        "update aegis.task set floor = floor + 1 where id = ':t'",
+    ),
+    (
+        "timeline of the row",
+        "update aegis.task set timeline = timeline - 1 where id = ':t'",
+    ),
+    (
+        "adopted since",
+        "update aegis.database set floor = floor + 2",
+    ),
+    (
+        "another database",
+        "update aegis.database set system_identifier = system_identifier + 1",
+    ),
+    (
+        "epoch and rev below",
+        "update aegis.task set epoch = epoch - 1, rev = rev - 1 where id = ':t'",
+    ),
+];
+
+/// The first six are combined in every way; of all together, every one alone and every two.
+const CORE: usize = 6;
+
+fn subsets() -> BTreeSet<u32> {
+    let all = DIFFERENCES.len();
+    let mut sets: BTreeSet<u32> = (0..1 << CORE).collect();
+    for one in 0..all {
+        for two in 0..all {
+            sets.insert(1 << one | 1 << two);
+        }
+    }
+    sets.insert((1 << all) - 1);
+    sets
+}
+
+/// The guarded statements of this test; compared with the files.
+const CASES: [&str; 7] = [
+    "task/checkpoint",
+    "task/complete",
+    "task/dispatch",
+    "task/fail",
+    "task/release",
+    "task/settle",
+    "task/step",
+];
+
+/// Writes by the named statement for all of `held`; answers the tasks that were written.
+async fn write(client: &Client, statement: &str, held: &[Held], lane: i32) -> Vec<Uuid> {
+    let ids: Vec<Uuid> = held.iter().map(|one| one.task).collect();
+    let claim_ids: Vec<Uuid> = held.iter().map(|one| one.claim_id).collect();
+    let epochs: Vec<i64> = held.iter().map(|one| one.epoch).collect();
+    let revs: Vec<i64> = held.iter().map(|one| one.rev).collect();
+    let worker = held[0].owner;
+    let many = held.len();
+    macro_rules! params {
+        ($params:ident { $($rest:tt)* }) => {
+            &task::$params { ids: &ids, claim_ids: &claim_ids, epochs: &epochs, revs: &revs, worker, $($rest)* }
+        };
+    }
+    let ids = match statement {
+        "task/checkpoint" => task::checkpoint(
+            client,
+            params!(CheckpointParams {
+                protocol: 1,
+                content_type: 0,
+                data: b"{}",
+                lane
+            }),
+        )
+        .await
+        .map(|row| row.map(|row| row.id).into_iter().collect()),
+        "task/step" => task::step(
+            client,
+            params!(StepParams {
+                name: "s",
+                key: "k",
+                protocol: 1,
+                content_type: 0,
+                value: b"{}",
+                lane
+            }),
+        )
+        .await
+        .map(|row| row.map(|row| row.id).into_iter().collect()),
+        "task/dispatch" => task::dispatch(
+            client,
+            params!(DispatchParams {
+                operation: "new",
+                name: "n",
+                key: "k",
+                class: Class::Blind.number(),
+                protocol: 1,
+                timeout_ms: 1,
+                quiet_ms: 1,
+                release: "r",
+                key_valid_ms: None,
+                fingerprint: b"f",
+                request: None,
+                probed: false,
+                lane
+            }),
+        )
+        .await
+        .map(|row| {
+            row.filter(|row| row.dispatches.is_some())
+                .map(|row| row.id)
+                .into_iter()
+                .collect()
+        }),
+        "task/settle" => task::settle(
+            client,
+            params!(SettleParams {
+                state: 2,
+                result: Some(b"{}"),
+                protocol: 1,
+                content_type: 0,
+                note: None,
+                operation: "fenced",
+                lane
+            }),
+        )
+        .await
+        .map(|row| row.map(|row| row.id).into_iter().collect()),
+        "task/complete" => task::complete(
+            client,
+            params!(CompleteParams {
+                content_type: 0,
+                digests: &vec![1; many],
+                results: &vec![None; many]
+            }),
+        )
+        .await
+        .map(|rows| rows.into_iter().map(|row| row.id).collect()),
+        "task/fail" => task::fail(
+            client,
+            params!(FailParams {
+                codes: &vec!["c"; many],
+                messages: &vec!["m"; many],
+                retryable: &vec![true; many],
+                details: &vec![None; many],
+                retry_after_ms: &vec![None; many],
+                digests: &vec![1; many]
+            }),
+        )
+        .await
+        .map(|rows| rows.into_iter().map(|row| row.id).collect()),
+        "task/release" => task::release(
+            client,
+            params!(ReleaseParams {
+                unknown_operations: &["fenced"],
+                note: Some("doubted"),
+                cause: "unknown",
+                run_ats: &vec![None; many],
+                run_after_ms: &vec![None; many],
+                detail: None
+            }),
+        )
+        .await
+        .map(|rows| rows.into_iter().map(|row| row.id).collect()),
+        other => panic!("no case for {other}"),
+    };
+    ids.unwrap_or_else(|error| panic!("{statement}: {error:?}"))
+}
+
+/// A running task with a dispatched operation, an idle other worker, and checks off that tie a row's parts together, so
+/// that each part can differ alone.
+struct Table {
+    bed: Bed,
+    held: Held,
+    lane: i32,
+    other: Uuid,
+    rows: Statement,
+}
+
+impl Table {
+    async fn new() -> Self {
+        let bed = Bed::new().await;
+        let worker = bed.worker(&["k"]).await;
+        let other = bed.worker(&["k"]).await.id;
+        let claim = bed.claim(&worker).await;
+        let held = bed.dispatch(&claim, Class::Fenced).await;
+        bed.sql(
+            "alter table aegis.task drop constraint task_running_is_owned, drop constraint task_owned_is_whole;
+             update aegis.database set floor = 7; update aegis.task set floor = 7",
+        )
+        .await;
+        let held = Held {
+            lineage: Lineage {
+                floor: 7,
+                ..held.lineage
+            },
+            ..held
+        };
+        let tables: String = bed
+            .value(
+                "select string_agg(format('select %L, to_jsonb(x)::text from aegis.%I x', relname, relname), ' union all ') || ' order by 1, 2'
+                 from pg_class where relnamespace = 'aegis'::regnamespace and relkind in ('r', 'p') and not relispartition",
+                &[],
+            )
+            .await;
+        let rows = bed.db.admin.prepare(&tables).await.unwrap();
+        Self {
+            held,
+            lane: claim.lane,
+            other,
+            rows,
+            bed,
+        }
+    }
+
+    /// All rows of all tables, by table.
+    async fn rows(&self) -> Vec<(String, String)> {
+        let rows = self.bed.db.admin.query(&self.rows, &[]).await.unwrap();
+        rows.into_iter()
+            .map(|row| (row.get(0), row.get(1)))
+            .collect()
+    }
+
+    /// What `judge` says of the row as it stands, in the words of the guard.
+    async fn judged(&self) -> Result<(), &'static str> {
+        let client = &self.bed.db.admin;
+        let row = client
+            .query_one(
+                "select t.state, t.owner, t.claim_id, t.epoch, t.rev, t.floor, t.timeline, i.floor, i.timeline, aegis.lease_live($2)
+                 from aegis.task t left join aegis.lineage() i on true where t.id = $1",
+                &[&self.held.task, &self.held.owner],
+            )
+            .await
+            .unwrap();
+        let lineage = |at: usize| {
+            Some(Lineage {
+                floor: row.get::<_, Option<i32>>(at)?,
+                timeline: row.get::<_, Option<i32>>(at + 1)?,
+            })
+        };
+        let seen = Row {
+            state: State::from_number(row.get(0)),
+            owner: row.get(1),
+            claim_id: row.get(2),
+            epoch: row.get(3),
+            rev: row.get(4),
+            lineage: lineage(5),
+        };
+        judge(&self.held, Some(&seen), lineage(7), row.get(9)).map_err(|reason| reason.word())
+    }
+
+    /// Makes the differences, writes, and takes everything back.
+    async fn judge_one(&self, statement: &str, set: u32) {
+        let client = &self.bed.db.admin;
+        let mut differs = Vec::new();
+        let mut sql = "begin".to_owned();
+        for (n, (name, change)) in DIFFERENCES.iter().enumerate() {
+            if set & 1 << n != 0 {
+                differs.push(*name);
+                sql.push(';');
+                sql.push_str(change);
+            }
+        }
+        let sql = sql
+            .replace(":t", &self.held.task.to_string())
+            .replace(":w", &self.held.owner.to_string())
+            .replace(":x", &self.other.to_string());
+        client.batch_execute(&sql).await.unwrap();
+        let judged = self.judged().await;
+        let before = self.rows().await;
+        let written = write(client, statement, &[self.held], self.lane).await;
+        let after = self.rows().await;
+        client.batch_execute("rollback").await.unwrap();
+        if set == 0 {
+            assert_eq!(written, [self.held.task], "{statement} did not write");
+            assert_ne!(before, after, "{statement} changed nothing");
+            assert_eq!(judged, Ok(()));
+        } else {
+            assert!(
+                written.is_empty(),
+                "{statement} wrote although this differs: {differs:?}"
+            );
+            assert_eq!(before, after, "{statement}, {differs:?}");
+            assert!(judged.is_err(), "judge accepts {differs:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn only_what_matches_in_everything_may_write() {
+    let table = Table::new().await;
+    for statement in CASES {
+        for set in subsets() {
+            table.judge_one(statement, set).await;
+        }
+    }
+}
+
+/// A draining worker finishes what it has.
+#[tokio::test]
+async fn a_draining_worker_may_still_write() {
+    let table = Table::new().await;
+    assert!(table.bed.store.drain(table.held.owner).await.unwrap());
+    for statement in CASES {
+        table.judge_one(statement, 0).await;
+    }
+}
+
+/// In a group each row is judged by itself.
+#[tokio::test]
+async fn a_refused_row_of_a_group_does_not_hold_up_the_others() {
+    let bed = Bed::new().await;
+    let worker = bed.worker(&["k"]).await;
+    bed.submit_many("k", 9).await;
+    let claims = bed.acquire(&worker, 9).await;
+    for (n, statement) in ["task/complete", "task/fail", "task/release"]
+        .into_iter()
+        .enumerate()
+    {
+        let mut held: Vec<Held> = claims[3 * n..3 * n + 3].iter().map(|c| c.held).collect();
+        held[1].rev += 1;
+        let good: BTreeSet<Uuid> = [held[0].task, held[2].task].into();
+        let engine = bed.engine().await;
+        let written = write(&engine, statement, &held, claims[0].lane).await;
+        assert_eq!(BTreeSet::from_iter(written), good, "{statement}");
+        assert_eq!(bed.state(held[1].task).await, State::Running, "{statement}");
+        for id in good {
+            assert_ne!(bed.state(id).await, State::Running, "{statement}");
+        }
+    }
+}
+
+/// Every statement that includes the guard stands in the table above, and whatever writes without it says why.
+#[test]
+fn every_guarded_statement_has_its_case() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("sql");
+    let mut guarded = BTreeSet::new();
+    let mut unguarded = BTreeMap::new();
+    for path in sql_files(&root) {
+        let text = fs::read_to_string(&path).unwrap();
+        let name = path
+            .strip_prefix(&root)
+            .unwrap()
+            .with_extension("")
+            .display()
+            .to_string();
+        if text.contains("-- include: guard.sql") {
+            guarded.insert(name);
+        } else if name != "include/guard" {
+            let fence = text
+                .lines()
+                .find_map(|line| line.strip_prefix("-- fence: none: "))
+                .unwrap_or_else(|| panic!("{name} says no fence and no reason"))
+                .to_owned();
+            unguarded.insert(name, fence);
+        }
+    }
+    assert_eq!(guarded, CASES.map(str::to_owned).into());
+    for (name, reason) in unguarded {
+        assert!(reason.len() > 5, "{name}: `{reason}` is no reason");
+    }
+}
+
+fn sql_files(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(sql_files(&path));
+        } else {
+            found.push(path);
+        }
+    }
+    found
+}

@@ -1,0 +1,8 @@
+//! The store on a real PostgreSQL: guard, interleavings, measured facts, behaviour.
+#![expect(
+    clippy::unwrap_used,
+    reason = "helpers of tests may fail like the tests that they help"
+)]
+
+mod guard;
+mod support;
