@@ -97,3 +97,18 @@ async fn what_does_not_block_fails_the_expectation() {
     let said = panic.downcast_ref::<String>().unwrap();
     assert!(said.contains("a: update t set n = 1 ended"), "{said}");
 }
+
+#[tokio::test]
+async fn a_statement_that_works_first_and_blocks_later_is_waited_for() {
+    let db = TestDb::empty().await;
+    let (a, b) = two(&db).await;
+    a.run("begin").await;
+    a.run("update t set n = 1").await;
+    // It reads for a while before it wants the row.
+    let busy =
+        "with busy as materialized (select count(pg_sleep(0.2))) update t set n = n + 1 from busy";
+    let later = b.spawn(busy);
+    assert_eq!(later.blocked().await, ["a"]);
+    a.run("rollback").await;
+    later.done().await.unwrap();
+}
