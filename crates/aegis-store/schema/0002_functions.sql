@@ -115,7 +115,8 @@ END $$;
 -- The end of an execution that need not be the end of its task. `p_cause` decides the counter and the epoch:
 -- failure, snooze, unknown, cancelled, settled (no bump: the claim was still the worker's), drain, absent, interruption,
 -- crash, kill (bump).
--- Answers the state afterwards. `p_run_at` NULL: at once.
+-- Answers the state afterwards. `p_run_at` NULL: at once. The event keeps the lane in which the task waits from now on, and
+-- until when it is postponed: who could have claimed it, and when, can be told afterwards.
 CREATE FUNCTION aegis.end_attempt(p_task uuid, p_cause text, p_run_at timestamptz DEFAULT NULL, p_actor text DEFAULT NULL,
     p_detail jsonb DEFAULT NULL) RETURNS smallint LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
@@ -132,7 +133,9 @@ BEGIN
         crashes = crashes + (p_cause = 'crash')::int
     WHERE id = p_task RETURNING * INTO STRICT t;
     INSERT INTO aegis.task_event (task, at, tenant, epoch, cause, owner, claimed_at, actor, detail)
-    VALUES (t.id, clock_timestamp(), t.tenant, t.epoch - bump, p_cause, t.owner, t.claimed_at, p_actor, p_detail);
+    VALUES (t.id, clock_timestamp(), t.tenant, t.epoch - bump, p_cause, t.owner, t.claimed_at, p_actor,
+        coalesce(p_detail, '{}') || jsonb_build_object('lane', t.lane)
+            || CASE WHEN p_run_at IS NULL THEN '{}' ELSE jsonb_build_object('run_at', p_run_at) END);
     IF t.open_ops > 0 THEN
         people := aegis.end_operations(t.id);
     END IF;

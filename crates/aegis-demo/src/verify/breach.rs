@@ -58,6 +58,8 @@ pub struct Counts {
     pub stale_tokens_refused: u64,
     /// Writes or calls of executions without a right that went through. Must be 0.
     pub stale_accepted: u64,
+    /// Receipts that handlers wrote in the transaction of their completion.
+    pub receipts: u64,
     /// Effects that took place.
     pub effects_applied: u64,
     /// Effects that the engine answers for and that never took place. Must be 0.
@@ -109,6 +111,8 @@ pub enum BreachKind {
     OperationOpen,
     /// An unknown operation went on without a person.
     UnknownBypassed,
+    /// What a handler wrote in the transaction of its completion stands without that completion, or is missing beside it.
+    ReceiptMismatch,
 }
 
 impl BreachKind {

@@ -111,15 +111,15 @@ fn per_operation(
             text,
         ));
     }
-    for (id, seen) in seen.iter().filter(|(_, seen)| seen.calls > 1) {
-        let Some(operation) = ledger
-            .get(id)
-            .filter(|operation| operation.class == EffectClass::Blind)
-        else {
+    for (id, seen) in seen {
+        // Again only after a person said that it had not happened.
+        let Some(operation) = ledger.get(id).filter(|operation| {
+            operation.class == EffectClass::Blind && seen.calls > 1 + operation.said_not_happened
+        }) else {
             continue;
         };
         let text = format!(
-            "operation {id} ({}) of task {} is blind and was called {} times; it must never be repeated",
+            "operation {id} ({}) of task {} is blind and was called {} times; it must never be repeated without a person",
             operation.name, operation.task, seen.calls
         );
         breaches.push(Breach::new(

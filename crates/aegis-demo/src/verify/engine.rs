@@ -1,7 +1,7 @@
 //! What the database alone can break: a task that is gone, that has not ended, or ended by a stale write; an operation
 //! that is open beside an ended task, or that left `unknown` without a person.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use super::breach::{Breach, BreachKind, Counts};
 use super::facts::{
@@ -37,6 +37,7 @@ pub(super) fn judge(facts: &EngineFacts, counts: &mut Counts, breaches: &mut Vec
     }
     rights(facts, &found, counts, breaches);
     operations(facts, &found, counts, breaches);
+    receipts(facts, counts, breaches);
     let waited: HashSet<&str> = facts
         .waits
         .iter()
@@ -166,12 +167,14 @@ fn operations(
 ) {
     for operation in &facts.operations {
         let (task, id) = (operation.task.as_str(), operation.id.as_str());
-        let resolved = matches!(operation.state, OperationState::Resolved(_));
         let unknown = operation.state == OperationState::Unknown;
-        counts.unknown_opened += u64::from(operation.was_unknown || resolved || unknown);
-        counts.unknown_resolved += u64::from(resolved);
+        let by_state = u64::from(matches!(operation.state, OperationState::Resolved(_)));
+        let resolved = operation.resolutions.max(by_state);
+        let opened = resolved + u64::from(unknown);
+        counts.unknown_opened += opened.max(u64::from(operation.was_unknown));
+        counts.unknown_resolved += resolved;
         counts.unknown_left += u64::from(unknown);
-        if operation.was_unknown && !resolved && !unknown {
+        if operation.was_unknown && opened == 0 {
             let text = format!(
                 "operation {id} ({}) of task {task} was unknown and is {:?} now, and no person resolved it",
                 operation.name, operation.state
@@ -199,6 +202,42 @@ fn operations(
                 text,
             ));
         }
+    }
+}
+
+/// A receipt is written in the transaction of the completion: both stand, or neither.
+fn receipts(facts: &EngineFacts, counts: &mut Counts, breaches: &mut Vec<Breach>) {
+    let mut written: BTreeMap<&str, u64> = BTreeMap::new();
+    for task in &facts.receipts {
+        *written.entry(task).or_default() += 1;
+    }
+    counts.receipts = facts.receipts.len() as u64;
+    let succeeded = facts
+        .tasks
+        .iter()
+        .filter(|task| task.state == TaskState::Succeeded);
+    let succeeded: BTreeSet<&str> = succeeded.map(|task| task.id.as_str()).collect();
+    let wrong = succeeded
+        .iter()
+        .map(|task| (*task, written.get(task).copied().unwrap_or_default(), 1))
+        .chain(
+            written
+                .iter()
+                .filter(|(task, _)| !succeeded.contains(*task))
+                .map(|(task, found)| (*task, *found, 0)),
+        )
+        .filter(|(_, found, expected)| found != expected);
+    for (task, found, expected) in wrong {
+        let text = format!(
+            "task {task} has {found} receipts in the handler's own table, and its end allows {expected}: they are written in \
+             one transaction"
+        );
+        breaches.push(Breach::new(
+            BreachKind::ReceiptMismatch,
+            Some(task),
+            None,
+            text,
+        ));
     }
 }
 

@@ -16,6 +16,8 @@ pub struct EngineFacts {
     pub tasks: Vec<TaskFact>,
     /// Every row of the operation ledger.
     pub operations: Vec<OperationFact>,
+    /// The task of every receipt that a handler wrote in the transaction of its completion, repeats included.
+    pub receipts: Vec<String>,
     /// Every end of an execution that was not the end of its task.
     pub ends: Vec<ExecutionEnd>,
     /// Every refused write of an execution that had lost its right.
@@ -90,6 +92,10 @@ pub struct OperationFact {
     pub state: OperationState,
     /// Whether it was unknown at any time.
     pub was_unknown: bool,
+    /// How often a person resolved it.
+    pub resolutions: u64,
+    /// How often a person said that it did not happen, after which it may be called again.
+    pub said_not_happened: u64,
 }
 
 /// The states of an operation.

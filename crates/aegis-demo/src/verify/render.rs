@@ -34,7 +34,7 @@ pub fn table(verdict: &Verdict) -> String {
         (0, false) => "must be 0: not proven",
         _ => "must be 0: BROKEN",
     };
-    let rows: [(&str, u64, &str); 18] = [
+    let rows: [(&str, u64, &str); 19] = [
         ("orders submitted", c.submitted, ""),
         ("tasks succeeded", c.succeeded, ""),
         (
@@ -59,6 +59,11 @@ pub fn table(verdict: &Verdict) -> String {
             "by the payment service",
         ),
         ("stale accepted", c.stale_accepted, zero(c.stale_accepted)),
+        (
+            "receipts written",
+            c.receipts,
+            "in the transaction of the completion",
+        ),
         (
             "effects applied",
             c.effects_applied,

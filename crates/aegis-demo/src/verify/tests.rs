@@ -47,6 +47,8 @@ fn operation(effect: Effect, task: &str) -> OperationFact {
         class: effect.class(),
         state: OperationState::Succeeded,
         was_unknown: false,
+        resolutions: 0,
+        said_not_happened: 0,
     }
 }
 
@@ -79,6 +81,7 @@ impl Run {
                 error_code: (!good).then(|| "order_invalid".into()),
                 order_is_good: good,
             });
+            facts.receipts.extend(good.then(|| task.to_owned()));
             for effect in Effect::ALL.into_iter().filter(|_| good) {
                 facts.operations.push(operation(effect, task));
                 events.push(applied(call(effect, task, epoch)));
@@ -387,6 +390,7 @@ fn a_task_that_is_gone_or_has_not_ended_is_found() {
     ] {
         let mut run = Run::clean();
         run.facts.tasks[1].state = state;
+        run.facts.receipts.pop();
         assert_eq!(
             run.breaks(BreachKind::TaskUnfinished, "t2")
                 .tasks_unfinished,
@@ -402,6 +406,7 @@ fn a_task_that_ended_otherwise_than_its_order_deserves_is_found() {
     run.breaks(BreachKind::TaskOutcome, "t3");
     let mut run = Run::clean();
     run.facts.tasks[1].state = TaskState::Failed;
+    run.facts.receipts.pop();
     run.breaks(
         BreachKind::TaskOutcome,
         "t2 with a good order ended as Failed",
@@ -410,6 +415,43 @@ fn a_task_that_ended_otherwise_than_its_order_deserves_is_found() {
     run.facts.operations.push(operation(Effect::Charge, "t3"));
     run.events.push(applied(call(Effect::Charge, "t3", 1)));
     run.breaks(BreachKind::TaskOutcome, "order-of-t3 is bad");
+}
+
+#[test]
+fn a_receipt_stands_with_its_completion_or_not_at_all() {
+    let mut run = Run::clean();
+    assert_eq!(run.judge().counts.receipts, 2);
+    run.facts.receipts.push("t1".into());
+    run.breaks(BreachKind::ReceiptMismatch, "t1 has 2 receipts");
+    let mut run = Run::clean();
+    run.facts.receipts.push("t3".into());
+    run.breaks(BreachKind::ReceiptMismatch, "t3 has 1 receipts");
+    let mut run = Run::clean();
+    run.facts.receipts.remove(0);
+    run.breaks(BreachKind::ReceiptMismatch, "t1 has 0 receipts");
+}
+
+#[test]
+fn what_a_person_said_had_not_happened_may_be_called_again() {
+    let mut run = Run::clean();
+    let at = run.event_of("t1/notify");
+    let mut first = call(Effect::Notify, "t1", 1);
+    first.call = 1;
+    let dropped = Event::Dropped {
+        call: first,
+        behaviour: Behaviour::LostRequest,
+    };
+    if let Event::Applied { call, .. } = &mut run.events[at] {
+        call.call = 2;
+    }
+    run.events.insert(at, dropped);
+    run.breaks(BreachKind::BlindRepeated, "t1/notify");
+    let op = run.operation("t1/notify");
+    (op.was_unknown, op.resolutions, op.said_not_happened) = (true, 1, 1);
+    let verdict = run.judge();
+    assert_eq!(verdict.verdict, Judgement::Pass, "{verdict:#?}");
+    let c = verdict.counts;
+    assert_eq!((c.unknown_opened, c.unknown_resolved), (1, 1));
 }
 
 #[test]

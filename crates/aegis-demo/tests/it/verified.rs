@@ -30,8 +30,11 @@ async fn verdict_of(doubles: bool) -> Verdict {
                 class: effect.class(),
                 state: OperationState::Succeeded,
                 was_unknown: false,
+                resolutions: 0,
+                said_not_happened: 0,
             });
         }
+        facts.receipts.push(task.clone());
         facts.tasks.push(TaskFact {
             id: task,
             state: TaskState::Succeeded,
