@@ -16,6 +16,7 @@ use crate::binaries::{self, Binaries};
 use crate::folder::Place;
 use crate::pidfile::PidFile;
 use crate::url;
+use crate::user;
 use crate::watchdog::{Phase, Watchdog};
 use crate::{Durability, Error, Options};
 
@@ -55,6 +56,15 @@ impl Server {
                 path: place.root,
                 data,
                 binaries: binaries.major,
+            });
+        }
+        let initdb = binaries.bin.join("initdb");
+        if let Some(user) = place.user.as_ref()
+            && !user::passes(Some(user), "-x", &initdb)
+        {
+            return Err(Error::Closed {
+                user: user.name.clone(),
+                path: initdb,
             });
         }
         let port = match options.tcp_port {

@@ -79,6 +79,23 @@ fn a_folder_closed_to_the_servers_user_is_told_and_not_opened() {
 }
 
 #[test]
+fn binaries_closed_to_the_servers_user_are_told() {
+    if !root_or_skip("closed_binaries", "only root drops to another user") {
+        return;
+    }
+    let (closed, real) = (open_folder(), aegis_devpg::find_binaries(None).unwrap());
+    let bin = closed.path().join("bin");
+    std::os::unix::fs::symlink(real.bin, &bin).unwrap();
+    fs::set_permissions(closed.path(), Permissions::from_mode(0o700)).unwrap();
+    let options = Options {
+        binaries: Some(bin),
+        ..Options::for_tests()
+    };
+    let error = Server::start(&options).unwrap_err();
+    assert!(matches!(error, Error::Closed { .. }), "{error:?}");
+}
+
+#[test]
 fn a_closed_home_moves_dev_data_to_the_servers_user_and_says_so_process() {
     if !root_or_skip("a_closed_home", "only root drops to another user") {
         return;
