@@ -109,6 +109,8 @@ DECLARE
     e record;
     n int := 0;
 BEGIN
+    -- The gate row, lost already or not: a reaper that is charging crashes to it has committed when this returns.
+    PERFORM FROM aegis.worker WHERE id = p_predecessor FOR NO KEY UPDATE;
     UPDATE aegis.worker SET state = 3, ended_at = clock_timestamp() WHERE id = p_predecessor AND state <= 1;
     FOR e IN SELECT task, epoch FROM aegis.task_event WHERE owner = p_predecessor AND cause = 'crash' ORDER BY task LOOP
         UPDATE aegis.task SET crashes = greatest(crashes - 1, 0), interruptions = interruptions + 1 WHERE id = e.task;

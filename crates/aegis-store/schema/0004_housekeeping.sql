@@ -39,33 +39,58 @@ BEGIN
     RETURN n;
 END $$;
 
+-- Why a claim does not stand any more: NULL when it does, otherwise `crash` or `interruption`. It is a crash only when the
+-- database did not cause the loss and no successor spoke for the owner. Judged by a fresh snapshot, as it is VOLATILE.
+CREATE FUNCTION aegis.why_lost(p_owner uuid, p_floor int, p_timeline int) RETURNS text LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    up_since timestamptz;
+    same boolean;
+    w aegis.worker;
+BEGIN
+    SELECT d.up_since, coalesce(i.floor = p_floor AND i.timeline = p_timeline, false) INTO up_since, same
+    FROM aegis.database d LEFT JOIN aegis.lineage() i ON true;
+    SELECT * INTO w FROM aegis.worker WHERE id = p_owner;
+    IF same AND w.state <= 1 THEN
+        RETURN NULL;
+    ELSIF same AND w.state = 3
+        AND EXISTS (SELECT FROM aegis.worker_lease l WHERE l.worker = p_owner AND l.lease_until > up_since + l.ttl_ms * interval '1 ms')
+        AND NOT EXISTS (SELECT FROM aegis.worker s WHERE s.predecessor = p_owner) THEN
+        RETURN 'crash';
+    END IF;
+    RETURN 'interruption';
+END $$;
+
 -- Running rows whose owner is not live, or whose lineage is not the database's, go back to their lanes, a page at a time.
--- It is a crash only when the database did not cause the loss and no successor spoke for the owner. A row that cannot be
--- reaped is left with a warning and does not hold up the others.
+-- Each row is judged again once it is locked: the loop reaches it long after the query's snapshot, and it may have been
+-- reaped and claimed meanwhile by a worker that this snapshot does not know. The gate row of the lost owner is held too,
+-- so that this and the registration of its successor see each other. A row that cannot be reaped is left with a warning and
+-- does not hold up the others: a page counts what was reaped.
 CREATE FUNCTION aegis.reap(p_page int) RETURNS int LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     r record;
     n int := 0;
-    today record;
+    left_over int := 0;
+    cause text;
 BEGIN
-    SELECT d.up_since, i.floor, i.timeline INTO today FROM aegis.database d LEFT JOIN aegis.lineage() i ON true;
     FOR r IN
-        SELECT t.id, t.owner, t.floor, t.timeline FROM aegis.task t
-        WHERE t.state = 2 AND (t.floor IS DISTINCT FROM today.floor OR t.timeline IS DISTINCT FROM today.timeline
+        SELECT t.id, t.owner, t.floor, t.timeline FROM aegis.task t LEFT JOIN aegis.lineage() i ON true
+        WHERE t.state = 2 AND (t.floor IS DISTINCT FROM i.floor OR t.timeline IS DISTINCT FROM i.timeline
             OR NOT EXISTS (SELECT FROM aegis.worker w WHERE w.id = t.owner AND w.state <= 1))
-        ORDER BY t.id LIMIT p_page FOR NO KEY UPDATE SKIP LOCKED
+        ORDER BY t.id LIMIT p_page * 20 FOR NO KEY UPDATE OF t SKIP LOCKED
     LOOP
+        EXIT WHEN n >= p_page;
+        PERFORM FROM aegis.worker WHERE id = r.owner FOR SHARE SKIP LOCKED;
+        CONTINUE WHEN NOT FOUND AND EXISTS (SELECT FROM aegis.worker WHERE id = r.owner);
+        cause := aegis.why_lost(r.owner, r.floor, r.timeline);
+        CONTINUE WHEN cause IS NULL;
         BEGIN
-            PERFORM aegis.end_attempt(r.id, CASE WHEN
-                r.floor IS NOT DISTINCT FROM today.floor AND r.timeline IS NOT DISTINCT FROM today.timeline
-                AND EXISTS (SELECT FROM aegis.worker w JOIN aegis.worker_lease l ON l.worker = w.id
-                            WHERE w.id = r.owner AND w.state = 3
-                              AND l.lease_until > today.up_since + l.ttl_ms * interval '1 ms')
-                AND NOT EXISTS (SELECT FROM aegis.worker s WHERE s.predecessor = r.owner)
-                THEN 'crash' ELSE 'interruption' END);
+            PERFORM aegis.end_attempt(r.id, cause);
             n := n + 1;
         EXCEPTION WHEN OTHERS THEN
-            RAISE WARNING 'task % could not be reaped: %', r.id, SQLERRM;
+            left_over := left_over + 1;
+            IF left_over <= 10 THEN
+                RAISE WARNING 'task % could not be reaped: %', r.id, SQLERRM;
+            END IF;
         END;
     END LOOP;
     RETURN n;

@@ -85,11 +85,35 @@ pub struct AcquireRequest {
 pub struct Acquired {
     /// The claims, in id order.
     pub claims: Vec<Claim>,
-    /// Where the next walk goes on; `None` when nothing was found.
+    /// Where the next walk goes on, whether or not it found something; `None` when the gate refused or answered a repeat.
     pub cursor: Option<Cursor>,
 }
 
-/// The three statements answer the same columns as three generated row types.
+/// Acquire answers its cursor with each row, and one row without a task when there was nothing to claim.
+fn claimed(row: task::AcquireRow) -> Option<task::AcquiredRow> {
+    Some(task::AcquiredRow {
+        id: row.id?,
+        lane: row.lane?,
+        tenant: row.tenant?,
+        epoch: row.epoch?,
+        rev: row.rev?,
+        floor: row.floor?,
+        timeline: row.timeline?,
+        failures: row.failures?,
+        interruptions: row.interruptions?,
+        crashes: row.crashes?,
+        snoozes: row.snoozes?,
+        parts: row.parts?,
+        pending: row.pending,
+        cancel_cause: row.cancel_cause,
+        protocol: row.protocol?,
+        content_type: row.content_type?,
+        input: row.input?,
+        trace: row.trace,
+    })
+}
+
+/// The statements answer the same columns as different generated row types.
 macro_rules! claim {
     ($row:expr, $request:expr) => {{
         let row = $row;
@@ -152,12 +176,22 @@ impl Store {
                 },
             )
             .await?;
-            let cursor = rows.first().map(|row| Cursor {
+            let Some(cursor) = rows.first().map(|row| Cursor {
                 lane: row.cursor_lane,
                 tenant: row.cursor_tenant,
-            });
-            let claims = rows.into_iter().map(|row| claim!(row, request)).collect();
-            Ok(sorted(claims, cursor))
+            }) else {
+                // The gate refused. Perhaps because this very request was answered before: by a second statement, which
+                // sees what the first one committed.
+                let rows = task::acquired(&conn.conn(), request.worker, request.request).await?;
+                let claims = rows.into_iter().map(|row| claim!(row, request)).collect();
+                return Ok(sorted(claims, None));
+            };
+            let claims = rows
+                .into_iter()
+                .filter_map(claimed)
+                .map(|row| claim!(row, request))
+                .collect();
+            Ok(sorted(claims, Some(cursor)))
         })
         .await
     }

@@ -35,25 +35,31 @@ ring AS MATERIALIZED (
               CASE WHEN lane = $7::int4 THEN $8::int4 ELSE 0 END AS above, 2147483647 AS upto FROM cap
           UNION ALL
           SELECT 2, lane, 0, $8::int4 FROM cap WHERE lane = $7::int4) s),
+paused AS MATERIALIZED (
+    SELECT coalesce(array_agg(e.id), '{}') AS tenants FROM aegis.pause p JOIN aegis.tenant e ON e.name = p.value WHERE p.scope = 'tenant'),
 walk AS (
     SELECT 1 AS at, 0 AS lane, NULL::int4 AS tenant, 0 AS probes, 0 AS heads, NULL::int4 AS seen
     UNION ALL
     SELECT CASE WHEN h.tenant IS NULL THEN walk.at + 1 ELSE walk.at END, r.lanes[walk.at], h.tenant, walk.probes + 1,
-        walk.heads + (h.tenant IS NOT NULL)::int, h.tenant
-    FROM walk, ring r LEFT JOIN LATERAL (
+        walk.heads + (h.tenant IS NOT NULL AND h.tenant <> ALL (x.tenants))::int, h.tenant
+    FROM walk, paused x, ring r LEFT JOIN LATERAL (
         SELECT t.tenant FROM aegis.task t
         WHERE t.lane = r.lanes[walk.at] AND t.state = 1 AND t.crashes = 0
           AND t.tenant > coalesce(walk.seen, r.aboves[walk.at]) AND t.tenant <= r.uptos[walk.at]
         ORDER BY t.tenant LIMIT 1) h ON true
     WHERE walk.at <= cardinality(r.lanes) AND walk.probes < 256 AND walk.heads < 32),
 head AS MATERIALIZED (
-    SELECT walk.lane, walk.tenant, $9::int4 * e.weight / (sum(e.weight) OVER ())::float8 AS share FROM walk JOIN aegis.tenant e ON e.id = walk.tenant
-    WHERE NOT EXISTS (SELECT FROM aegis.pause p WHERE p.scope = 'tenant' AND p.value = e.name)),
+    SELECT walk.lane, walk.tenant, e.weight, count(*) OVER (PARTITION BY walk.tenant) AS lanes
+    FROM walk JOIN aegis.tenant e ON e.id = walk.tenant, paused x WHERE walk.tenant <> ALL (x.tenants)),
+entitled AS MATERIALIZED (
+    SELECT v.tenant, $9::int4 * v.weight / (sum(v.weight) OVER ())::float8 AS share FROM (SELECT DISTINCT tenant, weight FROM head) v),
 probe AS MATERIALIZED (
-    SELECT h.lane, h.tenant, x.ord FROM head h, LATERAL (
+    SELECT h.lane, h.tenant, x.ord FROM head h JOIN entitled e ON e.tenant = h.tenant, LATERAL (
         SELECT t.ord FROM aegis.task t WHERE t.lane = h.lane AND t.tenant = h.tenant AND t.state = 1 AND t.crashes = 0
-        ORDER BY t.ord LIMIT least(1, ceil(2 * h.share)::int8)) x),
-probed AS MATERIALIZED (SELECT count(*) >= least($9::int4, 1) AS enough FROM probe),
+        ORDER BY t.ord LIMIT least(1, ceil(2 * e.share / h.lanes)::int8)) x),
+probed AS MATERIALIZED (
+    SELECT coalesce(sum(least(k.n, k.kind_free)), 0) >= least($9::int4, 1) AS enough
+    FROM (SELECT count(*) AS n, c.kind_free FROM probe p JOIN cap c ON c.lane = p.lane GROUP BY c.kind_no, c.kind_free) k),
 candidate AS MATERIALIZED (
     SELECT p.lane, p.tenant, p.ord FROM probe p WHERE (SELECT enough FROM probed)
     UNION ALL
@@ -61,17 +67,18 @@ candidate AS MATERIALIZED (
         SELECT t.ord FROM aegis.task t WHERE t.lane = h.lane AND t.tenant = h.tenant AND t.state = 1 AND t.crashes = 0
         ORDER BY t.ord LIMIT 1) x
     WHERE NOT (SELECT enough FROM probed)),
-entitled AS MATERIALIZED (SELECT tenant, ceil(sum(share)) AS share FROM head GROUP BY tenant),
+dealt AS MATERIALIZED (
+    SELECT p.lane, p.tenant, p.ord, c.kind_no, c.queue_no, c.kind_free, c.queue_free,
+        row_number() OVER (PARTITION BY p.tenant ORDER BY p.ord) > ceil(e.share) AS beyond
+    FROM candidate p JOIN cap c ON c.lane = p.lane JOIN entitled e ON e.tenant = p.tenant),
 pick AS MATERIALIZED (
     SELECT y.lane, y.tenant, count(*) AS n FROM (
         SELECT z.lane, z.tenant FROM (
-            SELECT p.lane, p.tenant, p.ord, e.share, c.kind_free, c.queue_free,
-                row_number() OVER (PARTITION BY p.tenant ORDER BY p.ord) AS in_tenant,
-                row_number() OVER (PARTITION BY c.kind_no ORDER BY p.ord) AS in_kind,
-                row_number() OVER (PARTITION BY c.queue_no ORDER BY p.ord) AS in_queue
-            FROM candidate p JOIN cap c ON c.lane = p.lane JOIN entitled e ON e.tenant = p.tenant) z
-        WHERE z.in_kind <= z.kind_free AND z.in_queue <= z.queue_free
-        ORDER BY z.in_tenant > z.share, z.ord
+            SELECT k.*, row_number() OVER (PARTITION BY k.queue_no ORDER BY k.beyond, k.ord) AS in_queue FROM (
+                SELECT d.*, row_number() OVER (PARTITION BY d.kind_no ORDER BY d.beyond, d.ord) AS in_kind FROM dealt d) k
+            WHERE k.in_kind <= k.kind_free) z
+        WHERE z.in_queue <= z.queue_free
+        ORDER BY z.beyond, z.ord
         LIMIT least($9::int4, 1)) y
     GROUP BY 1, 2),
 c AS MATERIALIZED (
@@ -88,10 +95,10 @@ u AS (
     RETURNING t.id, t.lane, t.tenant, t.epoch, t.rev, t.floor, t.timeline, t.failures, t.interruptions, t.crashes, t.snoozes,
         t.parts, t.pending, t.cancel_cause)
 SELECT u.id, u.lane, u.tenant, u.epoch, u.rev, u.floor, u.timeline, u.failures, u.interruptions, u.crashes, u.snoozes,
-    u.parts, u.pending, u.cancel_cause, b.protocol, b.content_type, b.input, b.trace,
-    (SELECT walk.lane FROM walk ORDER BY walk.probes DESC LIMIT 1) AS cursor_lane,
-    (SELECT coalesce(walk.tenant, 0) FROM walk ORDER BY walk.probes DESC LIMIT 1) AS cursor_tenant
-FROM u CROSS JOIN LATERAL (SELECT b.protocol, b.content_type, b.input, b.trace FROM aegis.task_body b WHERE b.id = u.id OFFSET 0) b",
+    u.parts, u.pending, u.cancel_cause, b.protocol, b.content_type, b.input, b.trace, z.lane AS cursor_lane, z.tenant AS cursor_tenant
+FROM g CROSS JOIN (SELECT walk.lane, coalesce(walk.tenant, 0) AS tenant FROM walk ORDER BY walk.probes DESC LIMIT 1) z
+LEFT JOIN (u CROSS JOIN LATERAL (SELECT b.protocol, b.content_type, b.input, b.trace FROM aegis.task_body b WHERE b.id = u.id OFFSET 0) b) ON true
+WHERE g.ok",
         r"/* task/acquire */
 WITH RECURSIVE
 w AS MATERIALIZED (
@@ -113,25 +120,31 @@ ring AS MATERIALIZED (
               CASE WHEN lane = $7::int4 THEN $8::int4 ELSE 0 END AS above, 2147483647 AS upto FROM cap
           UNION ALL
           SELECT 2, lane, 0, $8::int4 FROM cap WHERE lane = $7::int4) s),
+paused AS MATERIALIZED (
+    SELECT coalesce(array_agg(e.id), '{}') AS tenants FROM aegis.pause p JOIN aegis.tenant e ON e.name = p.value WHERE p.scope = 'tenant'),
 walk AS (
     SELECT 1 AS at, 0 AS lane, NULL::int4 AS tenant, 0 AS probes, 0 AS heads, NULL::int4 AS seen
     UNION ALL
     SELECT CASE WHEN h.tenant IS NULL THEN walk.at + 1 ELSE walk.at END, r.lanes[walk.at], h.tenant, walk.probes + 1,
-        walk.heads + (h.tenant IS NOT NULL)::int, h.tenant
-    FROM walk, ring r LEFT JOIN LATERAL (
+        walk.heads + (h.tenant IS NOT NULL AND h.tenant <> ALL (x.tenants))::int, h.tenant
+    FROM walk, paused x, ring r LEFT JOIN LATERAL (
         SELECT t.tenant FROM aegis.task t
         WHERE t.lane = r.lanes[walk.at] AND t.state = 1 AND t.crashes = 0
           AND t.tenant > coalesce(walk.seen, r.aboves[walk.at]) AND t.tenant <= r.uptos[walk.at]
         ORDER BY t.tenant LIMIT 1) h ON true
     WHERE walk.at <= cardinality(r.lanes) AND walk.probes < 256 AND walk.heads < 32),
 head AS MATERIALIZED (
-    SELECT walk.lane, walk.tenant, $9::int4 * e.weight / (sum(e.weight) OVER ())::float8 AS share FROM walk JOIN aegis.tenant e ON e.id = walk.tenant
-    WHERE NOT EXISTS (SELECT FROM aegis.pause p WHERE p.scope = 'tenant' AND p.value = e.name)),
+    SELECT walk.lane, walk.tenant, e.weight, count(*) OVER (PARTITION BY walk.tenant) AS lanes
+    FROM walk JOIN aegis.tenant e ON e.id = walk.tenant, paused x WHERE walk.tenant <> ALL (x.tenants)),
+entitled AS MATERIALIZED (
+    SELECT v.tenant, $9::int4 * v.weight / (sum(v.weight) OVER ())::float8 AS share FROM (SELECT DISTINCT tenant, weight FROM head) v),
 probe AS MATERIALIZED (
-    SELECT h.lane, h.tenant, x.ord FROM head h, LATERAL (
+    SELECT h.lane, h.tenant, x.ord FROM head h JOIN entitled e ON e.tenant = h.tenant, LATERAL (
         SELECT t.ord FROM aegis.task t WHERE t.lane = h.lane AND t.tenant = h.tenant AND t.state = 1 AND t.crashes = 0
-        ORDER BY t.ord LIMIT least(10, ceil(2 * h.share)::int8)) x),
-probed AS MATERIALIZED (SELECT count(*) >= least($9::int4, 10) AS enough FROM probe),
+        ORDER BY t.ord LIMIT least(10, ceil(2 * e.share / h.lanes)::int8)) x),
+probed AS MATERIALIZED (
+    SELECT coalesce(sum(least(k.n, k.kind_free)), 0) >= least($9::int4, 10) AS enough
+    FROM (SELECT count(*) AS n, c.kind_free FROM probe p JOIN cap c ON c.lane = p.lane GROUP BY c.kind_no, c.kind_free) k),
 candidate AS MATERIALIZED (
     SELECT p.lane, p.tenant, p.ord FROM probe p WHERE (SELECT enough FROM probed)
     UNION ALL
@@ -139,17 +152,18 @@ candidate AS MATERIALIZED (
         SELECT t.ord FROM aegis.task t WHERE t.lane = h.lane AND t.tenant = h.tenant AND t.state = 1 AND t.crashes = 0
         ORDER BY t.ord LIMIT 10) x
     WHERE NOT (SELECT enough FROM probed)),
-entitled AS MATERIALIZED (SELECT tenant, ceil(sum(share)) AS share FROM head GROUP BY tenant),
+dealt AS MATERIALIZED (
+    SELECT p.lane, p.tenant, p.ord, c.kind_no, c.queue_no, c.kind_free, c.queue_free,
+        row_number() OVER (PARTITION BY p.tenant ORDER BY p.ord) > ceil(e.share) AS beyond
+    FROM candidate p JOIN cap c ON c.lane = p.lane JOIN entitled e ON e.tenant = p.tenant),
 pick AS MATERIALIZED (
     SELECT y.lane, y.tenant, count(*) AS n FROM (
         SELECT z.lane, z.tenant FROM (
-            SELECT p.lane, p.tenant, p.ord, e.share, c.kind_free, c.queue_free,
-                row_number() OVER (PARTITION BY p.tenant ORDER BY p.ord) AS in_tenant,
-                row_number() OVER (PARTITION BY c.kind_no ORDER BY p.ord) AS in_kind,
-                row_number() OVER (PARTITION BY c.queue_no ORDER BY p.ord) AS in_queue
-            FROM candidate p JOIN cap c ON c.lane = p.lane JOIN entitled e ON e.tenant = p.tenant) z
-        WHERE z.in_kind <= z.kind_free AND z.in_queue <= z.queue_free
-        ORDER BY z.in_tenant > z.share, z.ord
+            SELECT k.*, row_number() OVER (PARTITION BY k.queue_no ORDER BY k.beyond, k.ord) AS in_queue FROM (
+                SELECT d.*, row_number() OVER (PARTITION BY d.kind_no ORDER BY d.beyond, d.ord) AS in_kind FROM dealt d) k
+            WHERE k.in_kind <= k.kind_free) z
+        WHERE z.in_queue <= z.queue_free
+        ORDER BY z.beyond, z.ord
         LIMIT least($9::int4, 10)) y
     GROUP BY 1, 2),
 c AS MATERIALIZED (
@@ -166,10 +180,10 @@ u AS (
     RETURNING t.id, t.lane, t.tenant, t.epoch, t.rev, t.floor, t.timeline, t.failures, t.interruptions, t.crashes, t.snoozes,
         t.parts, t.pending, t.cancel_cause)
 SELECT u.id, u.lane, u.tenant, u.epoch, u.rev, u.floor, u.timeline, u.failures, u.interruptions, u.crashes, u.snoozes,
-    u.parts, u.pending, u.cancel_cause, b.protocol, b.content_type, b.input, b.trace,
-    (SELECT walk.lane FROM walk ORDER BY walk.probes DESC LIMIT 1) AS cursor_lane,
-    (SELECT coalesce(walk.tenant, 0) FROM walk ORDER BY walk.probes DESC LIMIT 1) AS cursor_tenant
-FROM u CROSS JOIN LATERAL (SELECT b.protocol, b.content_type, b.input, b.trace FROM aegis.task_body b WHERE b.id = u.id OFFSET 0) b",
+    u.parts, u.pending, u.cancel_cause, b.protocol, b.content_type, b.input, b.trace, z.lane AS cursor_lane, z.tenant AS cursor_tenant
+FROM g CROSS JOIN (SELECT walk.lane, coalesce(walk.tenant, 0) AS tenant FROM walk ORDER BY walk.probes DESC LIMIT 1) z
+LEFT JOIN (u CROSS JOIN LATERAL (SELECT b.protocol, b.content_type, b.input, b.trace FROM aegis.task_body b WHERE b.id = u.id OFFSET 0) b) ON true
+WHERE g.ok",
         r"/* task/acquire */
 WITH RECURSIVE
 w AS MATERIALIZED (
@@ -191,25 +205,31 @@ ring AS MATERIALIZED (
               CASE WHEN lane = $7::int4 THEN $8::int4 ELSE 0 END AS above, 2147483647 AS upto FROM cap
           UNION ALL
           SELECT 2, lane, 0, $8::int4 FROM cap WHERE lane = $7::int4) s),
+paused AS MATERIALIZED (
+    SELECT coalesce(array_agg(e.id), '{}') AS tenants FROM aegis.pause p JOIN aegis.tenant e ON e.name = p.value WHERE p.scope = 'tenant'),
 walk AS (
     SELECT 1 AS at, 0 AS lane, NULL::int4 AS tenant, 0 AS probes, 0 AS heads, NULL::int4 AS seen
     UNION ALL
     SELECT CASE WHEN h.tenant IS NULL THEN walk.at + 1 ELSE walk.at END, r.lanes[walk.at], h.tenant, walk.probes + 1,
-        walk.heads + (h.tenant IS NOT NULL)::int, h.tenant
-    FROM walk, ring r LEFT JOIN LATERAL (
+        walk.heads + (h.tenant IS NOT NULL AND h.tenant <> ALL (x.tenants))::int, h.tenant
+    FROM walk, paused x, ring r LEFT JOIN LATERAL (
         SELECT t.tenant FROM aegis.task t
         WHERE t.lane = r.lanes[walk.at] AND t.state = 1 AND t.crashes = 0
           AND t.tenant > coalesce(walk.seen, r.aboves[walk.at]) AND t.tenant <= r.uptos[walk.at]
         ORDER BY t.tenant LIMIT 1) h ON true
     WHERE walk.at <= cardinality(r.lanes) AND walk.probes < 256 AND walk.heads < 32),
 head AS MATERIALIZED (
-    SELECT walk.lane, walk.tenant, $9::int4 * e.weight / (sum(e.weight) OVER ())::float8 AS share FROM walk JOIN aegis.tenant e ON e.id = walk.tenant
-    WHERE NOT EXISTS (SELECT FROM aegis.pause p WHERE p.scope = 'tenant' AND p.value = e.name)),
+    SELECT walk.lane, walk.tenant, e.weight, count(*) OVER (PARTITION BY walk.tenant) AS lanes
+    FROM walk JOIN aegis.tenant e ON e.id = walk.tenant, paused x WHERE walk.tenant <> ALL (x.tenants)),
+entitled AS MATERIALIZED (
+    SELECT v.tenant, $9::int4 * v.weight / (sum(v.weight) OVER ())::float8 AS share FROM (SELECT DISTINCT tenant, weight FROM head) v),
 probe AS MATERIALIZED (
-    SELECT h.lane, h.tenant, x.ord FROM head h, LATERAL (
+    SELECT h.lane, h.tenant, x.ord FROM head h JOIN entitled e ON e.tenant = h.tenant, LATERAL (
         SELECT t.ord FROM aegis.task t WHERE t.lane = h.lane AND t.tenant = h.tenant AND t.state = 1 AND t.crashes = 0
-        ORDER BY t.ord LIMIT least(100, ceil(2 * h.share)::int8)) x),
-probed AS MATERIALIZED (SELECT count(*) >= least($9::int4, 100) AS enough FROM probe),
+        ORDER BY t.ord LIMIT least(100, ceil(2 * e.share / h.lanes)::int8)) x),
+probed AS MATERIALIZED (
+    SELECT coalesce(sum(least(k.n, k.kind_free)), 0) >= least($9::int4, 100) AS enough
+    FROM (SELECT count(*) AS n, c.kind_free FROM probe p JOIN cap c ON c.lane = p.lane GROUP BY c.kind_no, c.kind_free) k),
 candidate AS MATERIALIZED (
     SELECT p.lane, p.tenant, p.ord FROM probe p WHERE (SELECT enough FROM probed)
     UNION ALL
@@ -217,17 +237,18 @@ candidate AS MATERIALIZED (
         SELECT t.ord FROM aegis.task t WHERE t.lane = h.lane AND t.tenant = h.tenant AND t.state = 1 AND t.crashes = 0
         ORDER BY t.ord LIMIT 100) x
     WHERE NOT (SELECT enough FROM probed)),
-entitled AS MATERIALIZED (SELECT tenant, ceil(sum(share)) AS share FROM head GROUP BY tenant),
+dealt AS MATERIALIZED (
+    SELECT p.lane, p.tenant, p.ord, c.kind_no, c.queue_no, c.kind_free, c.queue_free,
+        row_number() OVER (PARTITION BY p.tenant ORDER BY p.ord) > ceil(e.share) AS beyond
+    FROM candidate p JOIN cap c ON c.lane = p.lane JOIN entitled e ON e.tenant = p.tenant),
 pick AS MATERIALIZED (
     SELECT y.lane, y.tenant, count(*) AS n FROM (
         SELECT z.lane, z.tenant FROM (
-            SELECT p.lane, p.tenant, p.ord, e.share, c.kind_free, c.queue_free,
-                row_number() OVER (PARTITION BY p.tenant ORDER BY p.ord) AS in_tenant,
-                row_number() OVER (PARTITION BY c.kind_no ORDER BY p.ord) AS in_kind,
-                row_number() OVER (PARTITION BY c.queue_no ORDER BY p.ord) AS in_queue
-            FROM candidate p JOIN cap c ON c.lane = p.lane JOIN entitled e ON e.tenant = p.tenant) z
-        WHERE z.in_kind <= z.kind_free AND z.in_queue <= z.queue_free
-        ORDER BY z.in_tenant > z.share, z.ord
+            SELECT k.*, row_number() OVER (PARTITION BY k.queue_no ORDER BY k.beyond, k.ord) AS in_queue FROM (
+                SELECT d.*, row_number() OVER (PARTITION BY d.kind_no ORDER BY d.beyond, d.ord) AS in_kind FROM dealt d) k
+            WHERE k.in_kind <= k.kind_free) z
+        WHERE z.in_queue <= z.queue_free
+        ORDER BY z.beyond, z.ord
         LIMIT least($9::int4, 100)) y
     GROUP BY 1, 2),
 c AS MATERIALIZED (
@@ -244,10 +265,10 @@ u AS (
     RETURNING t.id, t.lane, t.tenant, t.epoch, t.rev, t.floor, t.timeline, t.failures, t.interruptions, t.crashes, t.snoozes,
         t.parts, t.pending, t.cancel_cause)
 SELECT u.id, u.lane, u.tenant, u.epoch, u.rev, u.floor, u.timeline, u.failures, u.interruptions, u.crashes, u.snoozes,
-    u.parts, u.pending, u.cancel_cause, b.protocol, b.content_type, b.input, b.trace,
-    (SELECT walk.lane FROM walk ORDER BY walk.probes DESC LIMIT 1) AS cursor_lane,
-    (SELECT coalesce(walk.tenant, 0) FROM walk ORDER BY walk.probes DESC LIMIT 1) AS cursor_tenant
-FROM u CROSS JOIN LATERAL (SELECT b.protocol, b.content_type, b.input, b.trace FROM aegis.task_body b WHERE b.id = u.id OFFSET 0) b",
+    u.parts, u.pending, u.cancel_cause, b.protocol, b.content_type, b.input, b.trace, z.lane AS cursor_lane, z.tenant AS cursor_tenant
+FROM g CROSS JOIN (SELECT walk.lane, coalesce(walk.tenant, 0) AS tenant FROM walk ORDER BY walk.probes DESC LIMIT 1) z
+LEFT JOIN (u CROSS JOIN LATERAL (SELECT b.protocol, b.content_type, b.input, b.trace FROM aegis.task_body b WHERE b.id = u.id OFFSET 0) b) ON true
+WHERE g.ok",
         r"/* task/acquire */
 WITH RECURSIVE
 w AS MATERIALIZED (
@@ -269,25 +290,31 @@ ring AS MATERIALIZED (
               CASE WHEN lane = $7::int4 THEN $8::int4 ELSE 0 END AS above, 2147483647 AS upto FROM cap
           UNION ALL
           SELECT 2, lane, 0, $8::int4 FROM cap WHERE lane = $7::int4) s),
+paused AS MATERIALIZED (
+    SELECT coalesce(array_agg(e.id), '{}') AS tenants FROM aegis.pause p JOIN aegis.tenant e ON e.name = p.value WHERE p.scope = 'tenant'),
 walk AS (
     SELECT 1 AS at, 0 AS lane, NULL::int4 AS tenant, 0 AS probes, 0 AS heads, NULL::int4 AS seen
     UNION ALL
     SELECT CASE WHEN h.tenant IS NULL THEN walk.at + 1 ELSE walk.at END, r.lanes[walk.at], h.tenant, walk.probes + 1,
-        walk.heads + (h.tenant IS NOT NULL)::int, h.tenant
-    FROM walk, ring r LEFT JOIN LATERAL (
+        walk.heads + (h.tenant IS NOT NULL AND h.tenant <> ALL (x.tenants))::int, h.tenant
+    FROM walk, paused x, ring r LEFT JOIN LATERAL (
         SELECT t.tenant FROM aegis.task t
         WHERE t.lane = r.lanes[walk.at] AND t.state = 1 AND t.crashes = 0
           AND t.tenant > coalesce(walk.seen, r.aboves[walk.at]) AND t.tenant <= r.uptos[walk.at]
         ORDER BY t.tenant LIMIT 1) h ON true
     WHERE walk.at <= cardinality(r.lanes) AND walk.probes < 256 AND walk.heads < 32),
 head AS MATERIALIZED (
-    SELECT walk.lane, walk.tenant, $9::int4 * e.weight / (sum(e.weight) OVER ())::float8 AS share FROM walk JOIN aegis.tenant e ON e.id = walk.tenant
-    WHERE NOT EXISTS (SELECT FROM aegis.pause p WHERE p.scope = 'tenant' AND p.value = e.name)),
+    SELECT walk.lane, walk.tenant, e.weight, count(*) OVER (PARTITION BY walk.tenant) AS lanes
+    FROM walk JOIN aegis.tenant e ON e.id = walk.tenant, paused x WHERE walk.tenant <> ALL (x.tenants)),
+entitled AS MATERIALIZED (
+    SELECT v.tenant, $9::int4 * v.weight / (sum(v.weight) OVER ())::float8 AS share FROM (SELECT DISTINCT tenant, weight FROM head) v),
 probe AS MATERIALIZED (
-    SELECT h.lane, h.tenant, x.ord FROM head h, LATERAL (
+    SELECT h.lane, h.tenant, x.ord FROM head h JOIN entitled e ON e.tenant = h.tenant, LATERAL (
         SELECT t.ord FROM aegis.task t WHERE t.lane = h.lane AND t.tenant = h.tenant AND t.state = 1 AND t.crashes = 0
-        ORDER BY t.ord LIMIT least(500, ceil(2 * h.share)::int8)) x),
-probed AS MATERIALIZED (SELECT count(*) >= least($9::int4, 500) AS enough FROM probe),
+        ORDER BY t.ord LIMIT least(500, ceil(2 * e.share / h.lanes)::int8)) x),
+probed AS MATERIALIZED (
+    SELECT coalesce(sum(least(k.n, k.kind_free)), 0) >= least($9::int4, 500) AS enough
+    FROM (SELECT count(*) AS n, c.kind_free FROM probe p JOIN cap c ON c.lane = p.lane GROUP BY c.kind_no, c.kind_free) k),
 candidate AS MATERIALIZED (
     SELECT p.lane, p.tenant, p.ord FROM probe p WHERE (SELECT enough FROM probed)
     UNION ALL
@@ -295,17 +322,18 @@ candidate AS MATERIALIZED (
         SELECT t.ord FROM aegis.task t WHERE t.lane = h.lane AND t.tenant = h.tenant AND t.state = 1 AND t.crashes = 0
         ORDER BY t.ord LIMIT 500) x
     WHERE NOT (SELECT enough FROM probed)),
-entitled AS MATERIALIZED (SELECT tenant, ceil(sum(share)) AS share FROM head GROUP BY tenant),
+dealt AS MATERIALIZED (
+    SELECT p.lane, p.tenant, p.ord, c.kind_no, c.queue_no, c.kind_free, c.queue_free,
+        row_number() OVER (PARTITION BY p.tenant ORDER BY p.ord) > ceil(e.share) AS beyond
+    FROM candidate p JOIN cap c ON c.lane = p.lane JOIN entitled e ON e.tenant = p.tenant),
 pick AS MATERIALIZED (
     SELECT y.lane, y.tenant, count(*) AS n FROM (
         SELECT z.lane, z.tenant FROM (
-            SELECT p.lane, p.tenant, p.ord, e.share, c.kind_free, c.queue_free,
-                row_number() OVER (PARTITION BY p.tenant ORDER BY p.ord) AS in_tenant,
-                row_number() OVER (PARTITION BY c.kind_no ORDER BY p.ord) AS in_kind,
-                row_number() OVER (PARTITION BY c.queue_no ORDER BY p.ord) AS in_queue
-            FROM candidate p JOIN cap c ON c.lane = p.lane JOIN entitled e ON e.tenant = p.tenant) z
-        WHERE z.in_kind <= z.kind_free AND z.in_queue <= z.queue_free
-        ORDER BY z.in_tenant > z.share, z.ord
+            SELECT k.*, row_number() OVER (PARTITION BY k.queue_no ORDER BY k.beyond, k.ord) AS in_queue FROM (
+                SELECT d.*, row_number() OVER (PARTITION BY d.kind_no ORDER BY d.beyond, d.ord) AS in_kind FROM dealt d) k
+            WHERE k.in_kind <= k.kind_free) z
+        WHERE z.in_queue <= z.queue_free
+        ORDER BY z.beyond, z.ord
         LIMIT least($9::int4, 500)) y
     GROUP BY 1, 2),
 c AS MATERIALIZED (
@@ -322,10 +350,10 @@ u AS (
     RETURNING t.id, t.lane, t.tenant, t.epoch, t.rev, t.floor, t.timeline, t.failures, t.interruptions, t.crashes, t.snoozes,
         t.parts, t.pending, t.cancel_cause)
 SELECT u.id, u.lane, u.tenant, u.epoch, u.rev, u.floor, u.timeline, u.failures, u.interruptions, u.crashes, u.snoozes,
-    u.parts, u.pending, u.cancel_cause, b.protocol, b.content_type, b.input, b.trace,
-    (SELECT walk.lane FROM walk ORDER BY walk.probes DESC LIMIT 1) AS cursor_lane,
-    (SELECT coalesce(walk.tenant, 0) FROM walk ORDER BY walk.probes DESC LIMIT 1) AS cursor_tenant
-FROM u CROSS JOIN LATERAL (SELECT b.protocol, b.content_type, b.input, b.trace FROM aegis.task_body b WHERE b.id = u.id OFFSET 0) b",
+    u.parts, u.pending, u.cancel_cause, b.protocol, b.content_type, b.input, b.trace, z.lane AS cursor_lane, z.tenant AS cursor_tenant
+FROM g CROSS JOIN (SELECT walk.lane, coalesce(walk.tenant, 0) AS tenant FROM walk ORDER BY walk.probes DESC LIMIT 1) z
+LEFT JOIN (u CROSS JOIN LATERAL (SELECT b.protocol, b.content_type, b.input, b.trace FROM aegis.task_body b WHERE b.id = u.id OFFSET 0) b) ON true
+WHERE g.ok",
     ],
     types: &[
         Type::UUID,
@@ -347,39 +375,39 @@ pub const ACQUIRE_BATCHES: [usize; 4] = [1, 10, 100, 500];
 #[derive(Debug, Clone, PartialEq)]
 pub struct AcquireRow {
     /// Column `id` (uuid).
-    pub id: Uuid,
+    pub id: Option<Uuid>,
     /// Column `lane` (int4).
-    pub lane: i32,
+    pub lane: Option<i32>,
     /// Column `tenant` (int4).
-    pub tenant: i32,
+    pub tenant: Option<i32>,
     /// Column `epoch` (int8).
-    pub epoch: i64,
+    pub epoch: Option<i64>,
     /// Column `rev` (int8).
-    pub rev: i64,
+    pub rev: Option<i64>,
     /// Column `floor` (int4).
-    pub floor: i32,
+    pub floor: Option<i32>,
     /// Column `timeline` (int4).
-    pub timeline: i32,
+    pub timeline: Option<i32>,
     /// Column `failures` (int2).
-    pub failures: i16,
+    pub failures: Option<i16>,
     /// Column `interruptions` (int2).
-    pub interruptions: i16,
+    pub interruptions: Option<i16>,
     /// Column `crashes` (int2).
-    pub crashes: i16,
+    pub crashes: Option<i16>,
     /// Column `snoozes` (int2).
-    pub snoozes: i16,
+    pub snoozes: Option<i16>,
     /// Column `parts` (bool).
-    pub parts: bool,
+    pub parts: Option<bool>,
     /// Column `pending` (int2).
     pub pending: Option<i16>,
     /// Column `cancel_cause` (int2).
     pub cancel_cause: Option<i16>,
     /// Column `protocol` (int4).
-    pub protocol: i32,
+    pub protocol: Option<i32>,
     /// Column `content_type` (int2).
-    pub content_type: i16,
+    pub content_type: Option<i16>,
     /// Column `input` (bytea).
-    pub input: Vec<u8>,
+    pub input: Option<Vec<u8>>,
     /// Column `trace` (text).
     pub trace: Option<String>,
     /// Column `cursor_lane` (int4).
@@ -440,7 +468,8 @@ pub struct AcquireParams<'a> {
 
 /// Claims up to `batch` ready tasks for a worker. Walks the (lane, tenant) heads behind the cursor, takes a weighted
 /// share from each tenant and fills the rest from whoever has work, then locks exactly that many rows per head.
-/// A repeated request finds its gate row used and claims nothing: `acquired` answers it.
+/// A repeated request finds its gate row used and claims nothing: `acquired` answers it. No row at all: the gate refused.
+/// An open gate answers at least one row, without a task when there is none, so that the walk goes on from where it ended.
 ///
 /// - Lock: the worker's gate row FOR NO KEY UPDATE (acquire, drain and reaper meet there), then task rows SKIP LOCKED
 /// - Index: task_ready (walk, probe and lock), task_pkey (write)

@@ -56,7 +56,11 @@ impl Group {
 
 impl Store {
     /// Why a write was refused, and the event that says so. When the row can no longer tell, the reason is `Gone`.
-    pub(crate) async fn fenced(
+    /// Public for writes that joined a handler's own transaction, which has to be rolled back first.
+    ///
+    /// # Errors
+    /// A database error.
+    pub async fn fenced(
         &self,
         session: &(impl Session + ?Sized),
         held: &Held,

@@ -198,6 +198,47 @@ impl Store {
         or_unknown(answer.await)
     }
 
+    /// Takes a dispatch back: the downstream said for sure that nothing was applied and that it may be tried again. The
+    /// operation is intended, and no longer open.
+    ///
+    /// # Errors
+    /// A database error.
+    pub async fn withdraw(
+        &self,
+        held: Held,
+        lane: i32,
+        operation: String,
+        note: String,
+    ) -> Result<Outcome<Saved>, StoreError> {
+        let answer = self.detached(async move |store| {
+            let conn = store.conn().await?;
+            let conn = conn.conn();
+            let row = task::settle(
+                &conn,
+                &task::SettleParams {
+                    ids: &[held.task],
+                    claim_ids: &[held.claim_id],
+                    epochs: &[held.epoch],
+                    revs: &[held.rev],
+                    worker: held.owner,
+                    state: OperationState::Intended.number(),
+                    result: None,
+                    protocol: 1,
+                    content_type: 0,
+                    note: Some(&note),
+                    operation: &operation,
+                    lane,
+                },
+            )
+            .await?;
+            Ok(match row {
+                Some(row) => Outcome::Applied(Saved { rev: row.rev, lane }),
+                None => Outcome::Fenced(store.fenced(&conn, &held, "withdraw").await?),
+            })
+        });
+        or_unknown(answer.await)
+    }
+
     /// The ledger of a task.
     ///
     /// # Errors

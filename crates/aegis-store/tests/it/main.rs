@@ -5,4 +5,7 @@
 )]
 
 mod guard;
+mod interleave_claim;
+mod interleave_write;
+mod raw;
 mod support;
