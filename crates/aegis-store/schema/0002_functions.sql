@@ -17,6 +17,12 @@ BEGIN
                    WHERE w.id = p_worker AND w.state <= 1 AND l.lease_until > clock_timestamp());
 END $$;
 
+-- Does a worker hold nothing? VOLATILE for the same reason: asked after its gate row was locked.
+CREATE FUNCTION aegis.holds_nothing(p_worker uuid) RETURNS boolean LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    RETURN NOT EXISTS (SELECT FROM aegis.task WHERE owner = p_worker AND state = 2);
+END $$;
+
 -- UUIDv7 by this database's clock, which also makes the partitions. (uuidv7() exists from PostgreSQL 18.)
 CREATE FUNCTION aegis.uuid7() RETURNS uuid LANGUAGE sql VOLATILE PARALLEL SAFE AS $$
     SELECT encode(set_bit(set_bit(overlay(uuid_send(gen_random_uuid())

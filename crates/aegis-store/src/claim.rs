@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use crate::error::StoreError;
 use crate::generated::task;
-use crate::store::Store;
+use crate::store::{PooledConn, Store};
 
 /// A claim of one task: what its execution starts from and what its writes are guarded by.
 #[derive(Debug, Clone)]
@@ -180,11 +180,7 @@ impl Store {
                 lane: row.cursor_lane,
                 tenant: row.cursor_tenant,
             }) else {
-                // The gate refused. Perhaps because this very request was answered before: by a second statement, which
-                // sees what the first one committed.
-                let rows = task::acquired(&conn.conn(), request.worker, request.request).await?;
-                let claims = rows.into_iter().map(|row| claim!(row, request)).collect();
-                return Ok(sorted(claims, None));
+                return Ok(sorted(store.acquired_on(&conn, &request).await?, None));
             };
             let claims = rows
                 .into_iter()
@@ -213,7 +209,10 @@ impl Store {
                 &kinds,
             )
             .await?;
-            let claims = row.into_iter().map(|row| claim!(row, request)).collect();
+            let claims = match row {
+                Some(row) => vec![claim!(row, request)],
+                None => store.acquired_on(&conn, &request).await?,
+            };
             Ok(sorted(claims, None))
         })
         .await
@@ -225,18 +224,26 @@ impl Store {
     /// [`StoreError`].
     pub async fn acquired(&self, worker: Uuid, request: Uuid) -> Result<Acquired, StoreError> {
         let conn = self.conn().await?;
-        let rows = task::acquired(&conn.conn(), worker, request).await?;
-        let request = Requested { worker, request };
-        Ok(sorted(
-            rows.into_iter().map(|row| claim!(row, request)).collect(),
-            None,
-        ))
+        let request = AcquireRequest {
+            worker,
+            request,
+            capacity: Vec::new(),
+            count: 0,
+            cursor: Cursor::default(),
+        };
+        Ok(sorted(self.acquired_on(&conn, &request).await?, None))
     }
-}
 
-struct Requested {
-    worker: Uuid,
-    request: Uuid,
+    /// The gate refused. Perhaps because this very request was answered before: by a second statement, which sees what the
+    /// first one committed.
+    async fn acquired_on(
+        &self,
+        conn: &PooledConn,
+        request: &AcquireRequest,
+    ) -> Result<Vec<Claim>, StoreError> {
+        let rows = task::acquired(&conn.conn(), request.worker, request.request).await?;
+        Ok(rows.into_iter().map(|row| claim!(row, request)).collect())
+    }
 }
 
 fn sorted(mut claims: Vec<Claim>, cursor: Option<Cursor>) -> Acquired {

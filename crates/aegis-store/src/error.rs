@@ -129,7 +129,7 @@ pub enum StoreError {
     #[error("the database refused the statement")]
     Database {
         /// The driver's error.
-        #[from]
+        #[source]
         source: tokio_postgres::Error,
     },
     /// A call ended by a panic.
@@ -206,10 +206,24 @@ pub(crate) fn lost_answer(error: &tokio_postgres::Error) -> bool {
     }
 }
 
+impl From<tokio_postgres::Error> for StoreError {
+    /// "no partition of relation … found for row" is a check violation without a constraint's name.
+    fn from(source: tokio_postgres::Error) -> Self {
+        let missing = source.as_db_error().is_some_and(|error| {
+            *error.code() == SqlState::CHECK_VIOLATION && error.constraint().is_none()
+        });
+        if missing {
+            Self::NoPartition { source }
+        } else {
+            Self::Database { source }
+        }
+    }
+}
+
 impl From<PoolError> for StoreError {
     fn from(error: PoolError) -> Self {
         match error {
-            PoolError::Backend(source) if source.code().is_some() => Self::Database { source },
+            PoolError::Backend(source) if source.code().is_some() => source.into(),
             other => Self::Unreachable {
                 place: "its address".to_owned(),
                 source: Box::new(other),

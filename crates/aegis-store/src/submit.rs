@@ -22,6 +22,9 @@ use crate::session::{Conn, Session};
 use crate::store::Store;
 use crate::transaction::commit_checked;
 
+/// How often a key that expires just then is reserved anew.
+const KEY_TRIES: usize = 3;
+
 /// When a task is tried again, given up, set aside, and how long it may take. Times in milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct RetryPolicy {
@@ -340,58 +343,24 @@ async fn write_keyed(
     session: &(impl Session + ?Sized),
     batch: &Resolved,
 ) -> Result<Vec<Submitted>, StoreError> {
-    let keyed: Vec<usize> = (0..batch.tasks.len())
+    let mut open: Vec<usize> = (0..batch.tasks.len())
         .filter(|&n| batch.tasks[n].key.is_some())
         .collect();
-    let tenants: Vec<i32> = keyed.iter().map(|&n| batch.tenants[n]).collect();
-    let kinds: Vec<&str> = keyed
-        .iter()
-        .map(|&n| batch.tasks[n].kind.as_str())
-        .collect();
-    let keys: Vec<&str> = keyed
-        .iter()
-        .filter_map(|&n| batch.tasks[n].key.as_deref())
-        .collect();
-    let protocols: Vec<i32> = keyed.iter().map(|&n| batch.tasks[n].protocol).collect();
-    let inputs: Vec<&[u8]> = keyed
-        .iter()
-        .map(|&n| batch.tasks[n].input.as_slice())
-        .collect();
     let mut new: HashMap<(i32, String, String), Uuid> = HashMap::new();
-    if !keyed.is_empty() {
-        let reservation = client::ReserveKeysParams {
-            content_type: 0,
-            keep_ms: KEY_KEPT_MS,
-            tenants: &tenants,
-            kinds: &kinds,
-            keys: &keys,
-            protocols: &protocols,
-            inputs: &inputs,
-        };
-        for row in client::reserve_keys(session, &reservation).await? {
-            new.insert((row.tenant, row.kind, row.key), row.task);
-        }
-    }
-    // A second statement: beside an uncommitted twin the first one cannot see what it waited for.
     let mut known: HashMap<usize, Uuid> = HashMap::new();
-    if !keyed.is_empty() {
-        for row in
-            client::find_keys(session, 0, &tenants, &kinds, &keys, &protocols, &inputs).await?
-        {
-            let n = usize::try_from(row.position - 1)
-                .ok()
-                .and_then(|at| keyed.get(at))
-                .copied()
-                .ok_or(StoreError::Panicked)?;
-            if !row.same {
-                return Err(StoreError::KeyConflict {
-                    key: batch.tasks[n].key.clone().unwrap_or_default(),
-                    kind: batch.tasks[n].kind.clone(),
-                    task: row.task,
-                });
-            }
-            known.insert(n, row.task);
+    for _ in 0..KEY_TRIES {
+        if open.is_empty() {
+            break;
         }
+        reserve(session, batch, &open, &mut new, &mut known).await?;
+        open.retain(|n| !known.contains_key(n));
+    }
+    if let Some(&position) = open.first() {
+        return Err(StoreError::BadTask {
+            field: "key",
+            position,
+            problem: "expired again and again while it was used; submit once more".to_owned(),
+        });
     }
     // The first of several equal keys in one batch makes the task; the others answer it.
     let mut ids: Vec<Option<Uuid>> = Vec::with_capacity(batch.tasks.len());
@@ -416,6 +385,52 @@ async fn write_keyed(
             },
         })
         .collect())
+}
+
+/// Reserves the keys of the tasks `these` and reads what stands under them. A key that expires between the two statements is
+/// neither new nor known afterwards.
+async fn reserve(
+    session: &(impl Session + ?Sized),
+    batch: &Resolved,
+    these: &[usize],
+    new: &mut HashMap<(i32, String, String), Uuid>,
+    known: &mut HashMap<usize, Uuid>,
+) -> Result<(), StoreError> {
+    let tasks = || these.iter().map(|&n| &batch.tasks[n]);
+    let tenants: Vec<i32> = these.iter().map(|&n| batch.tenants[n]).collect();
+    let kinds: Vec<&str> = tasks().map(|task| task.kind.as_str()).collect();
+    let keys: Vec<&str> = tasks().filter_map(|task| task.key.as_deref()).collect();
+    let protocols: Vec<i32> = tasks().map(|task| task.protocol).collect();
+    let inputs: Vec<&[u8]> = tasks().map(|task| task.input.as_slice()).collect();
+    let reservation = client::ReserveKeysParams {
+        content_type: 0,
+        keep_ms: KEY_KEPT_MS,
+        tenants: &tenants,
+        kinds: &kinds,
+        keys: &keys,
+        protocols: &protocols,
+        inputs: &inputs,
+    };
+    for row in client::reserve_keys(session, &reservation).await? {
+        new.insert((row.tenant, row.kind, row.key), row.task);
+    }
+    // A second statement: beside an uncommitted twin the first one cannot see what it waited for.
+    for row in client::find_keys(session, 0, &tenants, &kinds, &keys, &protocols, &inputs).await? {
+        let n = usize::try_from(row.position - 1)
+            .ok()
+            .and_then(|at| these.get(at))
+            .copied()
+            .ok_or(StoreError::Panicked)?;
+        if !row.same {
+            return Err(StoreError::KeyConflict {
+                key: batch.tasks[n].key.clone().unwrap_or_default(),
+                kind: batch.tasks[n].kind.clone(),
+                task: row.task,
+            });
+        }
+        known.insert(n, row.task);
+    }
+    Ok(())
 }
 
 async fn write_some(
@@ -472,8 +487,7 @@ async fn write(
             submitter: None,
         },
     )
-    .await
-    .map_err(no_partition)?;
+    .await?;
     Ok(rows
         .into_iter()
         .map(|row| Submitted {
@@ -481,17 +495,4 @@ async fn write(
             is_new: true,
         })
         .collect())
-}
-
-/// "no partition of relation … found for row" is a check violation without a constraint's name.
-fn no_partition(source: tokio_postgres::Error) -> StoreError {
-    let missing = source.as_db_error().is_some_and(|error| {
-        *error.code() == tokio_postgres::error::SqlState::CHECK_VIOLATION
-            && error.constraint().is_none()
-    });
-    if missing {
-        StoreError::NoPartition { source }
-    } else {
-        source.into()
-    }
 }

@@ -10,7 +10,7 @@ WITH w AS MATERIALIZED (
     SELECT id FROM aegis.worker
     WHERE id = :worker::uuid AND state = 0 AND last_request IS DISTINCT FROM :request::uuid FOR NO KEY UPDATE),
 g AS MATERIALIZED (
-    SELECT aegis.lease_live(:worker::uuid) AND NOT EXISTS (SELECT FROM aegis.task WHERE owner = :worker::uuid AND state = 2) AS ok
+    SELECT aegis.lease_live(:worker::uuid) AND aegis.holds_nothing(:worker::uuid) AS ok
     FROM (SELECT count(*) AS n FROM w) x WHERE x.n > 0),
 i AS MATERIALIZED (SELECT floor, timeline FROM aegis.lineage()),
 m AS (UPDATE aegis.worker SET last_request = :request::uuid FROM g WHERE g.ok AND id = ANY (ARRAY(SELECT w.id FROM w))),

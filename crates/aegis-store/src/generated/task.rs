@@ -508,7 +508,7 @@ WITH w AS MATERIALIZED (
     SELECT id FROM aegis.worker
     WHERE id = $1::uuid AND state = 0 AND last_request IS DISTINCT FROM $2::uuid FOR NO KEY UPDATE),
 g AS MATERIALIZED (
-    SELECT aegis.lease_live($1::uuid) AND NOT EXISTS (SELECT FROM aegis.task WHERE owner = $1::uuid AND state = 2) AS ok
+    SELECT aegis.lease_live($1::uuid) AND aegis.holds_nothing($1::uuid) AS ok
     FROM (SELECT count(*) AS n FROM w) x WHERE x.n > 0),
 i AS MATERIALIZED (SELECT floor, timeline FROM aegis.lineage()),
 m AS (UPDATE aegis.worker SET last_request = $2::uuid FROM g WHERE g.ok AND id = ANY (ARRAY(SELECT w.id FROM w))),

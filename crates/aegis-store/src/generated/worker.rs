@@ -423,14 +423,15 @@ pub async fn return_absent<S: Session + ?Sized>(
 pub static STOP: Statement = Statement {
     name: "worker/stop",
     texts: &[r"/* worker/stop */
-UPDATE aegis.worker SET state = 2, ended_at = clock_timestamp()
-WHERE id = $1::uuid AND state <= 1 AND NOT EXISTS (SELECT FROM aegis.task t WHERE t.owner = $1::uuid AND t.state = 2)"],
+WITH w AS MATERIALIZED (SELECT id FROM aegis.worker WHERE id = $1::uuid AND state <= 1 FOR NO KEY UPDATE),
+g AS MATERIALIZED (SELECT aegis.holds_nothing($1::uuid) AS ok FROM (SELECT count(*) AS n FROM w) x WHERE x.n > 0)
+UPDATE aegis.worker SET state = 2, ended_at = clock_timestamp() FROM g WHERE g.ok AND id = ANY (ARRAY(SELECT w.id FROM w))"],
     types: &[Type::UUID],
 };
 
 /// Ends an incarnation that holds nothing. Zero rows: it still has running rows, or is lost; expiry and epoch do the rest.
 ///
-/// - Lock: the worker's gate row
+/// - Lock: the worker's gate row FOR NO KEY UPDATE, judged after the lock
 /// - Index: worker_pkey, task_owner
 /// - Fence: none: only while no row is running under it
 pub async fn stop<S: Session + ?Sized>(session: &S, worker: Uuid) -> Result<u64, Error> {

@@ -1,20 +1,19 @@
-//! The ends of executions: complete, fail, release (snooze, hand back, cancelled, unknown).
+//! The ends of executions without a handler's error: complete, release (snooze, hand back, cancelled, unknown).
 //!
 //! Invariants: rows of a group are answered by themselves, in the order they were given; one row's bad data is charged to
 //! that row alone (the group is bisected).
 
 use std::collections::HashMap;
 
-use aegis_model::limits::{ERROR_BYTES_MAX, PAYLOAD_BYTES_MAX};
+use aegis_model::limits::PAYLOAD_BYTES_MAX;
 use aegis_model::{Cause, FenceReason, Held, Outcome, State};
 use jiff::Timestamp;
-use serde_json::Value;
 use sha2::{Digest, Sha256};
-use tokio_postgres::error::SqlState;
 use uuid::Uuid;
 
 use crate::error::StoreError;
 use crate::generated::task;
+use crate::guarded::fail::{Failure, storable};
 use crate::guarded::{Group, or_unknown};
 use crate::session::Session;
 use crate::store::Store;
@@ -26,23 +25,6 @@ pub struct Completion {
     pub held: Held,
     /// The result, JSON; at most 256 KiB.
     pub result: Option<Vec<u8>>,
-}
-
-/// A handler's error to charge.
-#[derive(Debug, Clone)]
-pub struct Failure {
-    /// The claim.
-    pub held: Held,
-    /// A stable word.
-    pub code: String,
-    /// What a person reads; cut at 8 KiB.
-    pub message: String,
-    /// False gives the task up at once.
-    pub retryable: bool,
-    /// Anything that helps.
-    pub details: Option<Value>,
-    /// Instead of the policy's back-off, in milliseconds.
-    pub retry_after_ms: Option<i64>,
 }
 
 /// An execution that has stopped and is given up without a charge.
@@ -70,7 +52,7 @@ impl Completion {
 }
 
 /// The first eight bytes of the SHA-256.
-pub(crate) fn digest(bytes: &[u8]) -> i64 {
+pub(super) fn digest(bytes: &[u8]) -> i64 {
     let mut first = [0; 8];
     first.copy_from_slice(&Sha256::digest(bytes)[..8]);
     i64::from_be_bytes(first)
@@ -104,17 +86,35 @@ impl Store {
         group: &[Completion],
     ) -> Result<Vec<Outcome<State>>, StoreError> {
         match self.complete_once(group).await {
-            Err(error) if error.lost_answer() => {
-                Ok(group.iter().map(|_| Outcome::Unknown).collect())
-            }
-            Err(error) if group.len() > 1 && is_data_error(&error) => {
-                let (left, right) = group.split_at(group.len() / 2);
-                let mut answers = Box::pin(self.complete_bisected(left)).await?;
-                answers.extend(Box::pin(self.complete_bisected(right)).await?);
-                Ok(answers)
-            }
-            other => other,
+            Err(error) if is_data_error(&error) => match group {
+                [one] => self.charge(one, &error).await,
+                _ => {
+                    let (left, right) = group.split_at(group.len() / 2);
+                    let answers = Box::pin(self.complete_bisected(left)).await?;
+                    let rest = Box::pin(self.complete_bisected(right)).await;
+                    Ok(joined(answers, rest, right.len()))
+                }
+            },
+            other => lost_all(other, group.len()),
         }
+    }
+
+    /// One row's result cannot be stored: its handler is charged with that, like with any error of its own.
+    async fn charge(
+        &self,
+        one: &Completion,
+        error: &StoreError,
+    ) -> Result<Vec<Outcome<State>>, StoreError> {
+        tracing::warn!(task = %one.held.task, error = %cause(error), "a result was refused by the database");
+        let charge = [Failure {
+            held: one.held,
+            code: "result_refused".to_owned(),
+            message: format!("the database refused the result: {}", cause(error)),
+            retryable: true,
+            details: None,
+            retry_after_ms: None,
+        }];
+        lost_all(self.fail_once(&charge).await, 1)
     }
 
     async fn complete_once(&self, group: &[Completion]) -> Result<Vec<Outcome<State>>, StoreError> {
@@ -150,63 +150,6 @@ impl Store {
             .await
     }
 
-    /// Charges handlers' errors to a group of one owner's tasks. Answers in the order given.
-    ///
-    /// # Errors
-    /// A database error.
-    pub async fn fail(&self, group: Vec<Failure>) -> Result<Vec<Outcome<State>>, StoreError> {
-        let count = group.len();
-        let answers = self
-            .detached(async move |store| store.fail_once(group).await)
-            .await;
-        lost_all(answers, count)
-    }
-
-    async fn fail_once(&self, mut group: Vec<Failure>) -> Result<Vec<Outcome<State>>, StoreError> {
-        group.sort_unstable_by_key(|one| one.held.task);
-        let Some(arrays) = Group::of(group.iter().map(|one| &one.held)) else {
-            return Ok(Vec::new());
-        };
-        for one in &mut group {
-            cut(&mut one.message);
-        }
-        let codes: Vec<&str> = group.iter().map(|one| one.code.as_str()).collect();
-        let messages: Vec<&str> = group.iter().map(|one| one.message.as_str()).collect();
-        let retryable: Vec<bool> = group.iter().map(|one| one.retryable).collect();
-        let details: Vec<Option<Value>> = group.iter().map(|one| one.details.clone()).collect();
-        let details: Vec<Option<&Value>> = details.iter().map(Option::as_ref).collect();
-        let retry_after_ms: Vec<Option<i64>> = group.iter().map(|one| one.retry_after_ms).collect();
-        let digests: Vec<i64> = group
-            .iter()
-            .map(|one| digest(one.code.as_bytes()))
-            .collect();
-        let conn = self.conn().await?;
-        let conn = conn.conn();
-        let rows = task::fail(
-            &conn,
-            &task::FailParams {
-                ids: &arrays.ids,
-                claim_ids: &arrays.claim_ids,
-                epochs: &arrays.epochs,
-                revs: &arrays.revs,
-                worker: arrays.worker,
-                codes: &codes,
-                messages: &messages,
-                retryable: &retryable,
-                details: &details,
-                retry_after_ms: &retry_after_ms,
-                digests: &digests,
-            },
-        )
-        .await?;
-        let after = rows
-            .into_iter()
-            .map(|row| (row.id, State::from_number(row.after)))
-            .collect();
-        self.answers(&conn, group.iter().map(|one| &one.held), &after, "fail")
-            .await
-    }
-
     /// Gives one execution up.
     ///
     /// # Errors
@@ -221,8 +164,8 @@ impl Store {
                 .collect();
             let conn = store.conn().await?;
             let conn = conn.conn();
-            let detail = release
-                .note
+            let note = release.note.as_deref().map(storable);
+            let detail = note
                 .as_ref()
                 .map(|note| serde_json::json!({ "note": note }));
             let rows = task::release(
@@ -234,7 +177,7 @@ impl Store {
                     revs: &[held.rev],
                     worker: held.owner,
                     unknown_operations: &operations,
-                    note: release.note.as_deref(),
+                    note: note.as_deref(),
                     cause: release.cause.word(),
                     run_ats: &[release.run_at],
                     run_after_ms: &[release.run_after_ms],
@@ -292,7 +235,7 @@ impl Store {
         lost_all(answers.await, count)
     }
 
-    async fn answers<'a>(
+    pub(super) async fn answers<'a>(
         &self,
         session: &(impl Session + ?Sized),
         held: impl Iterator<Item = &'a Held>,
@@ -340,48 +283,49 @@ pub async fn complete_in(
     Ok(!rows.is_empty())
 }
 
-/// SQLSTATE classes 22 (data) and 23 (constraint), and a missing partition: one row's fault, or each row's.
-fn is_data_error(error: &StoreError) -> bool {
+/// SQLSTATE classes 22 (data) and 23 (constraint): one row's fault. A missing partition is nobody's and an error of its own.
+pub(super) fn is_data_error(error: &StoreError) -> bool {
     let StoreError::Database { source } = error else {
         return false;
     };
-    source.code().is_some_and(|code| {
-        ["22", "23"].contains(&&code.code()[..2]) || *code == SqlState::CHECK_VIOLATION
-    })
+    source
+        .code()
+        .is_some_and(|code| ["22", "23"].contains(&&code.code()[..2]))
 }
 
-fn lost_all(
+/// What the database said, for a person.
+pub(super) fn cause(error: &StoreError) -> String {
+    match error {
+        StoreError::Database { source } => source
+            .as_db_error()
+            .map_or_else(|| source.to_string(), |said| said.message().to_owned()),
+        other => other.to_string(),
+    }
+}
+
+/// The answers of both halves. Once one half is committed an error of the other cannot be the whole call's: its rows are
+/// unknown, and reading back tells that they were not written.
+pub(super) fn joined(
+    mut answers: Vec<Outcome<State>>,
+    rest: Result<Vec<Outcome<State>>, StoreError>,
+    count: usize,
+) -> Vec<Outcome<State>> {
+    match rest {
+        Ok(rest) => answers.extend(rest),
+        Err(error) => {
+            tracing::warn!(error = %error, rows = count, "a part of a group was not written");
+            answers.extend((0..count).map(|_| Outcome::Unknown));
+        }
+    }
+    answers
+}
+
+pub(super) fn lost_all(
     answers: Result<Vec<Outcome<State>>, StoreError>,
     count: usize,
 ) -> Result<Vec<Outcome<State>>, StoreError> {
     match answers {
         Err(error) if error.lost_answer() => Ok((0..count).map(|_| Outcome::Unknown).collect()),
         other => other,
-    }
-}
-
-/// Cuts an error text at its limit, on a character's edge, and says so.
-fn cut(message: &mut String) {
-    const MARK: &str = " … (cut)";
-    if message.len() > ERROR_BYTES_MAX {
-        let mut end = ERROR_BYTES_MAX - MARK.len();
-        while !message.is_char_boundary(end) {
-            end -= 1;
-        }
-        message.truncate(end);
-        message.push_str(MARK);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_long_message_is_cut_and_says_so() {
-        let mut message = "ä".repeat(ERROR_BYTES_MAX);
-        cut(&mut message);
-        assert!(message.len() <= ERROR_BYTES_MAX);
-        assert!(message.ends_with("(cut)"));
     }
 }

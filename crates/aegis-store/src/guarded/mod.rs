@@ -7,6 +7,7 @@
 //! Never: write by id alone.
 
 mod checkpoint;
+mod fail;
 mod finish;
 mod operation;
 mod read_back;
@@ -15,7 +16,8 @@ use aegis_model::{FenceReason, Held, Lineage, Outcome, State, guard};
 use uuid::Uuid;
 
 pub use checkpoint::{SaveTo, Saved, StepValue, fence_in};
-pub use finish::{Completion, Failure, Release, complete_in};
+pub use fail::Failure;
+pub use finish::{Completion, Release, complete_in};
 pub use operation::{Dispatch, Dispatched, LedgerEntry, OperationResult};
 pub use read_back::ReadBack;
 
