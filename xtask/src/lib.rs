@@ -1,7 +1,9 @@
 //! Checks and generators of this repository, as a library so that tests can call them.
 //!
-//! Invariant: a check changes nothing; a generator writes only files that say `@generated` in their head.
+//! Invariant: a check changes nothing; a generator writes only files that say `@generated` in their head, and blocks of
+//! pages that stand between two marks.
 
+pub mod docs;
 pub mod report;
 pub mod sql;
 pub mod tidy;

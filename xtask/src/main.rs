@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use xtask::report::Report;
-use xtask::{sql, tidy};
+use xtask::{docs, sql, tidy};
 
 #[derive(Parser)]
 #[command(about = "Checks and generators of this repository.")]
@@ -18,6 +18,8 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Makes the blocks of the pages that the code knows better: states, steps, error codes.
+    Docs(docs::Args),
     /// Makes the typed functions of the statements in `sql/`.
     Sql(sql::Args),
     /// Checks the repository: heads, sizes, layers, links, codes, claims.
@@ -26,6 +28,7 @@ enum Command {
 
 fn main() -> ExitCode {
     let report = match Cli::parse().command {
+        Command::Docs(args) => docs::run(&args),
         Command::Sql(args) => sql::run(&args),
         Command::Tidy(args) => tidy::run(&args),
     };

@@ -1,7 +1,8 @@
-//! `cargo xtask` against a real PostgreSQL.
+//! `cargo xtask`: the generators and the checks as a whole, the SQL ones against a real PostgreSQL.
 
 #![expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
 
+mod docs;
 mod sql_check;
 mod sql_functions;
 mod tidy;
