@@ -5,7 +5,10 @@
 //! demo, only the service's record and the database. Nothing here ends a process or prints on its own account:
 //! the binary does.
 
+pub mod acts;
+pub mod hold;
 pub mod orders;
 pub mod payments;
+pub mod run;
 pub mod story;
 pub mod verify;

@@ -82,7 +82,7 @@ pub async fn read_facts(
     let operation_rows = ask(include_str!("sql/operations.sql"), &[&tenant]).await?;
     let event_rows = ask(include_str!("sql/events.sql"), &[&tenant]).await?;
     let worker_rows = ask(include_str!("sql/workers.sql"), &[&queue, &kind]).await?;
-    let receipt_rows = ask(include_str!("sql/receipts.sql"), &[&id]).await?;
+    let receipt_rows = ask(include_str!("sql/receipts.sql"), &[&queue]).await?;
     let mut facts = EngineFacts {
         run: Some(id),
         ..EngineFacts::default()

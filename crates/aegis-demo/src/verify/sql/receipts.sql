@@ -1,2 +1,2 @@
 -- What the handlers wrote themselves, in the transaction of the completion.
-SELECT r.task::text FROM demo.receipt r WHERE r.run = $1::text
+SELECT r.task::text FROM demo.receipt r WHERE r.queue = $1::text
