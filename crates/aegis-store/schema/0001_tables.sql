@@ -2,13 +2,17 @@
 -- a task's id and partitioned by the day inside it (UUIDv7, minted by this database).
 -- No foreign key points at `task`: its rows leave it. `tenant` is NOT NULL wherever task data stands.
 
--- Which database this is; see `lineage()`. `up_since` decides who is to blame for a lost lease.
+-- Which database this is; see `lineage()`. `up_since` decides who is to blame for a lost lease. `closed_at`: a worker held a
+-- newer claim than this database knows, so it was restored; nothing is acquired until it is adopted.
 CREATE TABLE aegis.database (
     one                boolean PRIMARY KEY DEFAULT true CHECK (one),
     system_identifier  bigint NOT NULL,
     floor              int NOT NULL DEFAULT 0 CHECK (floor >= 0),
     postmaster_started timestamptz NOT NULL,
-    up_since           timestamptz NOT NULL
+    up_since           timestamptz NOT NULL,
+    closed_at          timestamptz,
+    closed_why         text,
+    CHECK ((closed_at IS NULL) = (closed_why IS NULL))
 );
 
 CREATE TABLE aegis.tenant (

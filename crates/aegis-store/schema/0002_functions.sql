@@ -10,6 +10,10 @@ $$ SELECT ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::int 
 CREATE FUNCTION aegis.lineage() RETURNS TABLE (floor int, timeline int) LANGUAGE sql STABLE ROWS 1 AS
 $$ SELECT d.floor, aegis.timeline() FROM aegis.database d JOIN pg_control_system() s ON s.system_identifier = d.system_identifier $$;
 
+-- The same for acquisition, which is closed on a copy and on a database that turned out to be restored.
+CREATE FUNCTION aegis.open_lineage() RETURNS TABLE (floor int, timeline int) LANGUAGE sql STABLE ROWS 1 AS
+$$ SELECT i.floor, i.timeline FROM aegis.lineage() i WHERE NOT EXISTS (SELECT FROM aegis.database WHERE closed_at IS NOT NULL) $$;
+
 -- May this worker write? STABLE would judge by the statement's snapshot, taken before a lock wait.
 CREATE FUNCTION aegis.lease_live(p_worker uuid) RETURNS boolean LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
@@ -44,10 +48,12 @@ CREATE FUNCTION aegis.uuid7_time(p_id uuid) RETURNS timestamptz LANGUAGE sql IMM
 CREATE FUNCTION aegis.ord(p_priority smallint) RETURNS bigint LANGUAGE sql VOLATILE PARALLEL SAFE AS $$
     SELECT (date_part('epoch', clock_timestamp()) * 1000000)::bigint - (9 - p_priority) * 60000000::bigint $$;
 
--- The earliest deadline of a task that waits to be claimed.
-CREATE FUNCTION aegis.waiting_deadline(p_deadline timestamptz, p_policy int) RETURNS timestamptz LANGUAGE sql STABLE AS $$
+-- The earliest deadline of a task that waits to be claimed. Schedule-to-start counts from when it may start.
+CREATE FUNCTION aegis.waiting_deadline(p_deadline timestamptz, p_policy int, p_run_at timestamptz) RETURNS timestamptz
+LANGUAGE sql STABLE AS $$
     SELECT CASE WHEN p_policy = 0 THEN p_deadline ELSE least(p_deadline, (
-        SELECT clock_timestamp() + p.schedule_to_start_ms * interval '1 ms' FROM aegis.policy p WHERE p.id = p_policy)) END $$;
+        SELECT greatest(p_run_at, clock_timestamp()) + p.schedule_to_start_ms * interval '1 ms'
+        FROM aegis.policy p WHERE p.id = p_policy)) END $$;
 
 -- Ends what a claim left open: a dispatched blind operation is unknown at once, any other gets the moment until
 -- which a late request may still arrive. True when a person has to decide.
@@ -120,17 +126,21 @@ END $$;
 
 -- The end of an execution that need not be the end of its task. `p_cause` decides the counter and the epoch:
 -- failure, snooze, unknown, cancelled, settled (no bump: the claim was still the worker's), drain, absent, interruption,
--- crash, kill (bump).
+-- crash, kill (bump). `p_bump`: 1 when a failure is charged for a worker that did not stop. An execution that stopped because
+-- it took too long is a failure, not a cancellation.
 -- Answers the state afterwards. `p_run_at` NULL: at once. The event keeps the lane in which the task waits from now on, and
 -- until when it is postponed: who could have claimed it, and when, can be told afterwards.
 CREATE FUNCTION aegis.end_attempt(p_task uuid, p_cause text, p_run_at timestamptz DEFAULT NULL, p_actor text DEFAULT NULL,
-    p_detail jsonb DEFAULT NULL) RETURNS smallint LANGUAGE plpgsql VOLATILE AS $$
+    p_detail jsonb DEFAULT NULL, p_bump int DEFAULT 0) RETURNS smallint LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     t aegis.task;
     people boolean := false;
-    bump int := CASE WHEN p_cause IN ('failure', 'snooze', 'unknown', 'cancelled', 'settled') THEN 0 ELSE 1 END;
+    bump int := CASE WHEN p_cause IN ('failure', 'snooze', 'unknown', 'cancelled', 'settled') THEN p_bump ELSE 1 END;
     to_state smallint;
 BEGIN
+    IF p_cause = 'cancelled' AND EXISTS (SELECT FROM aegis.task WHERE id = p_task AND cancel_cause = 2) THEN
+        RETURN aegis.fail_attempt(p_task, 'start_to_close_exceeded', 'the attempt took too long', true, NULL, NULL, NULL);
+    END IF;
     UPDATE aegis.task SET
         epoch = epoch + bump, rev = rev + 1,
         failures = failures + (p_cause = 'failure')::int,
@@ -166,7 +176,7 @@ END $$;
 
 -- A handler's error: charged to `failures`, kept, and retried with back-off and jitter until the policy's maximum.
 CREATE FUNCTION aegis.fail_attempt(p_task uuid, p_code text, p_message text, p_retryable boolean, p_details jsonb,
-    p_retry_after_ms bigint, p_digest bigint) RETURNS smallint LANGUAGE plpgsql VOLATILE AS $$
+    p_retry_after_ms bigint, p_digest bigint, p_bump int DEFAULT 0) RETURNS smallint LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     t aegis.task;
     p aegis.policy;
@@ -178,7 +188,7 @@ BEGIN
     INSERT INTO aegis.attempt_error (task, epoch, tenant, at, owner, code, message, retryable, details)
     VALUES (t.id, t.epoch, t.tenant, clock_timestamp(), t.owner, p_code, p_message, p_retryable, p_details);
     IF t.pending IS NULL AND coalesce(t.cancel_cause, 2) = 2 AND (NOT p_retryable OR t.failures + 1 >= p.max_failures) THEN
-        UPDATE aegis.task SET failures = failures + 1 WHERE id = t.id;
+        UPDATE aegis.task SET failures = failures + 1, epoch = epoch + p_bump WHERE id = t.id;
         RETURN aegis.conclude(t.id, 6::smallint, failure, NULL, 0::smallint, p_digest);
     END IF;
     IF t.pending IS NOT NULL AND t.failures + 1 >= p.max_failures THEN  -- settling does not get anywhere: people decide
@@ -186,7 +196,7 @@ BEGIN
     END IF;
     wait_ms := coalesce(p_retry_after_ms, least(p.backoff_cap_ms, p.backoff_initial_ms * 2 ^ least(t.failures, 30))
         * (0.75 + random() * 0.5));
-    RETURN aegis.end_attempt(t.id, 'failure', clock_timestamp() + wait_ms * interval '1 ms', NULL, failure);
+    RETURN aegis.end_attempt(t.id, 'failure', clock_timestamp() + wait_ms * interval '1 ms', NULL, failure, p_bump);
 END $$;
 
 -- Makes the partitions of yesterday to `p_days` ahead. Run by the owner: ATTACH takes the weaker lock on the parent.

@@ -157,9 +157,10 @@ BEGIN
     VALUES (t.id, clock_timestamp(), t.tenant, t.epoch, 'cancel_requested', t.owner, t.claimed_at, p_actor,
         jsonb_build_object('reason', p_reason));
     IF t.state = 2 THEN
+        -- From the first request on only `kill_after` counts: neither an attempt's own deadline nor a second request moves it.
         UPDATE aegis.task SET cancel_at = coalesce(cancel_at, clock_timestamp()), cancel_cause = 0,
-            next_deadline = least(next_deadline, clock_timestamp()
-                + (SELECT kill_after_ms FROM aegis.policy WHERE id = t.policy) * interval '1 ms')
+            next_deadline = coalesce(cancel_at, clock_timestamp())
+                + (SELECT kill_after_ms FROM aegis.policy WHERE id = t.policy) * interval '1 ms'
         WHERE id = t.id;
         RETURN 'requested';
     END IF;
@@ -245,7 +246,8 @@ BEGIN
         resolved_at = clock_timestamp(), evidence = p_evidence, quiet_until = NULL
     WHERE task = p_task AND id = p_id;
     UPDATE aegis.task SET open_ops = open_ops - 1, rev = rev + CASE WHEN state = 2 THEN 0 ELSE 1 END,
-        state = CASE WHEN state = 4 AND open_ops = 1 THEN 1 ELSE state END, ord = aegis.ord(priority)
+        state = CASE WHEN state = 4 AND open_ops = 1 THEN 1 ELSE state END, ord = aegis.ord(priority),
+        next_deadline = CASE WHEN state = 4 AND open_ops = 1 THEN deadline_at ELSE next_deadline END
     WHERE id = p_task RETURNING * INTO t;
     INSERT INTO aegis.task_event (task, at, tenant, epoch, cause, actor, detail)
     VALUES (p_task, clock_timestamp(), t.tenant, t.epoch, 'operation_resolved', p_actor,
@@ -257,7 +259,7 @@ BEGIN
     ELSIF t.pending IS NOT NULL AND t.open_ops = 0 THEN
         PERFORM aegis.conclude(p_task, t.pending, NULL);
     ELSIF t.state = 4 AND NOT EXISTS (SELECT FROM aegis.operation WHERE task = p_task AND state = 4) THEN
-        UPDATE aegis.task SET state = 1 WHERE id = p_task;
+        UPDATE aegis.task SET state = 1, next_deadline = deadline_at WHERE id = p_task;
     END IF;
     RETURN 'resolved';
 END $$;

@@ -113,8 +113,8 @@ BEGIN
                     next_deadline = clock_timestamp() + (SELECT kill_after_ms FROM aegis.policy WHERE id = t.policy) * interval '1 ms'
                 WHERE id = t.id;
             ELSIF t.cancel_cause = 2 THEN
-                UPDATE aegis.task SET epoch = epoch + 1 WHERE id = t.id;
-                PERFORM aegis.fail_attempt(t.id, 'start_to_close_exceeded', 'the attempt did not stop within kill_after', true, NULL, NULL, NULL);
+                PERFORM aegis.fail_attempt(t.id, 'start_to_close_exceeded', 'the attempt did not stop within kill_after', true, NULL, NULL,
+                    NULL, 1);
             ELSE
                 PERFORM aegis.end_attempt(t.id, 'kill');
             END IF;
@@ -126,17 +126,21 @@ BEGIN
     RETURN n;
 END $$;
 
--- Notices that the database itself was away: a new postmaster, or a reap job overdue although two workers were there to
--- take it (a crash recovery does not move the postmaster's start time).
+-- By how much the reap job may be late before that says something about the database: a quarter of a lease.
+CREATE FUNCTION aegis.reap_slack_ms() RETURNS bigint LANGUAGE sql STABLE AS $$
+    SELECT greatest(min(l.ttl_ms) / 4, 1500) FROM aegis.worker w JOIN aegis.worker_lease l ON l.worker = w.id WHERE w.state = 0 $$;
+
+-- Notices that the database itself was away: a new postmaster, or a reap job overdue although two workers had been there to
+-- take it since before it was due (a crash recovery does not move the postmaster's start time). A worker that registered
+-- afterwards does not count: a lone worker that crashed and its replacement are no outage, else a poison task is never charged.
 CREATE FUNCTION aegis.note_outage() RETURNS void LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
     UPDATE aegis.database SET postmaster_started = pg_postmaster_start_time(), up_since = clock_timestamp()
     WHERE postmaster_started <> pg_postmaster_start_time();
     UPDATE aegis.database SET up_since = clock_timestamp() FROM (
-        SELECT h.next_at, greatest(min(l.ttl_ms) / 4, 1500) AS slack_ms, count(*) AS accepting
-        FROM aegis.housekeeping h, aegis.worker w JOIN aegis.worker_lease l ON l.worker = w.id
-        WHERE h.job = 'reap' AND w.state = 0 GROUP BY h.next_at) x
-    WHERE x.accepting >= 2 AND isfinite(x.next_at) AND x.next_at + x.slack_ms * interval '1 ms' < clock_timestamp();
+        SELECT h.next_at, (SELECT count(*) FROM aegis.worker w WHERE w.state = 0 AND w.registered_at <= h.next_at) AS accepting
+        FROM aegis.housekeeping h WHERE h.job = 'reap') x
+    WHERE x.accepting >= 2 AND isfinite(x.next_at) AND x.next_at + aegis.reap_slack_ms() * interval '1 ms' < clock_timestamp();
 END $$;
 
 -- The lanes that a worker may be given tasks of, by its capabilities and today's pauses.
@@ -163,6 +167,9 @@ BEGIN
     IF aegis.take_job('reap') THEN
         PERFORM aegis.expire_workers();
         reaped := aegis.reap(500);
+        IF reaped >= 500 THEN  -- there may be more: the next tick goes on at once
+            UPDATE aegis.housekeeping SET next_at = clock_timestamp() WHERE job = 'reap';
+        END IF;
     END IF;
     IF aegis.take_job('deadline') THEN
         PERFORM aegis.enforce_deadlines(500);
@@ -194,8 +201,9 @@ BEGIN
         duty := false;
     END IF;
     duty := coalesce(duty, false);
-    -- When to look again at the latest: the next task that is due, the next deadline, the end of somebody's lease.
-    next_due_ms := greatest(1, least(60000, (extract(epoch FROM least(
+    -- When to look again at the latest: the next task that is due, the next deadline, the end of somebody's lease; and so often
+    -- that the reap job is never late by itself, which would look like an outage.
+    next_due_ms := greatest(1, least(60000, aegis.reap_slack_ms() / 2, (extract(epoch FROM least(
         (SELECT min(run_at) FROM aegis.task WHERE state = 0),
         (SELECT min(next_deadline) FROM aegis.task WHERE next_deadline IS NOT NULL),
         (SELECT min(l.lease_until) FROM aegis.worker_lease l JOIN aegis.worker w ON w.id = l.worker WHERE w.state <= 1 AND w.id <> p_worker))

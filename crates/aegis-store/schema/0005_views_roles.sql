@@ -62,7 +62,7 @@ GRANT SELECT ON ALL TABLES IN SCHEMA aegis TO aegis_engine, aegis_lease, aegis_s
 GRANT INSERT, UPDATE, DELETE ON aegis.task, aegis.task_body, aegis.task_history, aegis.parked, aegis.pending_outcome, aegis.checkpoint,
     aegis.step, aegis.operation, aegis.attempt_error, aegis.task_event, aegis.worker, aegis.worker_lease, aegis.worker_capability,
     aegis.idempotency, aegis.pause, aegis.housekeeping, aegis.lane, aegis.tenant, aegis.policy TO aegis_engine;
-GRANT UPDATE ON aegis.database TO aegis_engine;
+GRANT UPDATE ON aegis.database TO aegis_engine, aegis_lease;
 GRANT UPDATE ON aegis.worker_lease, aegis.task TO aegis_lease;
 GRANT INSERT, UPDATE, DELETE ON aegis.task, aegis.task_event, aegis.operation, aegis.pending_outcome, aegis.task_history, aegis.parked TO aegis_lease;
 GRANT INSERT ON aegis.task, aegis.task_body, aegis.idempotency, aegis.lane, aegis.tenant, aegis.policy TO aegis_submitter;

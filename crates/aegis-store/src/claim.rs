@@ -151,7 +151,7 @@ impl Store {
     /// it gives what that call claimed, or claims now if it had not committed.
     ///
     /// # Errors
-    /// [`StoreError`]; after [`StoreError::lost_answer`] repeat the same request.
+    /// [`StoreError::NotAdopted`] while acquisition is closed; after [`StoreError::lost_answer`] repeat the same request.
     pub async fn acquire(&self, request: AcquireRequest) -> Result<Acquired, StoreError> {
         self.detached(async move |store| {
             let conn = store.conn().await?;
@@ -182,6 +182,9 @@ impl Store {
             }) else {
                 return Ok(sorted(store.acquired_on(&conn, &request).await?, None));
             };
+            if rows.iter().any(|row| !row.adopted) {
+                return Err(StoreError::NotAdopted);
+            }
             let claims = rows
                 .into_iter()
                 .filter_map(claimed)

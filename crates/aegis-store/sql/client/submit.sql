@@ -21,5 +21,5 @@ b AS (
 t AS (
     INSERT INTO aegis.task (id, lane, tenant, policy, state, priority, ord, run_at, deadline_at, next_deadline)
     SELECT s.id, s.lane, s.tenant, s.policy, s.state, s.priority, s.now_us - (9 - s.priority) * 60000000::bigint, CASE WHEN s.state = 0 THEN s.run_at END,
-        s.deadline_at, CASE WHEN s.policy = 0 THEN s.deadline_at ELSE aegis.waiting_deadline(s.deadline_at, s.policy) END FROM s)
+        s.deadline_at, CASE WHEN s.policy = 0 THEN s.deadline_at ELSE aegis.waiting_deadline(s.deadline_at, s.policy, s.run_at) END FROM s)
 SELECT s.id FROM s ORDER BY s.n

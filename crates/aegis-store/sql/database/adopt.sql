@@ -6,5 +6,5 @@
 -- fence: none: an override of every claim at once
 -- returns: one
 UPDATE aegis.database SET floor = floor + 1, system_identifier = s.system_identifier, postmaster_started = pg_postmaster_start_time(),
-    up_since = clock_timestamp() FROM pg_control_system() s
+    up_since = clock_timestamp(), closed_at = NULL, closed_why = NULL FROM pg_control_system() s
 RETURNING floor, database.system_identifier

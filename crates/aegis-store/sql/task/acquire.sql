@@ -14,7 +14,7 @@ w AS MATERIALIZED (
     SELECT id FROM aegis.worker
     WHERE id = :worker::uuid AND state = 0 AND last_request IS DISTINCT FROM :request::uuid FOR NO KEY UPDATE),
 g AS MATERIALIZED (SELECT aegis.lease_live(:worker::uuid) AS ok FROM (SELECT count(*) AS n FROM w) x WHERE x.n > 0),
-i AS MATERIALIZED (SELECT floor, timeline FROM aegis.lineage()),
+i AS MATERIALIZED (SELECT floor, timeline FROM aegis.open_lineage()),
 m AS (UPDATE aegis.worker SET last_request = :request::uuid FROM g WHERE g.ok AND id = ANY (ARRAY(SELECT w.id FROM w))),
 cap AS MATERIALIZED (
     SELECT n.lane, f.n AS kind_no, dense_rank() OVER (ORDER BY n.queue) AS queue_no, f.kind_free, f.queue_free
@@ -95,7 +95,8 @@ u AS (
     RETURNING t.id, t.lane, t.tenant, t.epoch, t.rev, t.floor, t.timeline, t.failures, t.interruptions, t.crashes, t.snoozes,
         t.parts, t.pending, t.cancel_cause)
 SELECT u.id, u.lane, u.tenant, u.epoch, u.rev, u.floor, u.timeline, u.failures, u.interruptions, u.crashes, u.snoozes,
-    u.parts, u.pending, u.cancel_cause, b.protocol, b.content_type, b.input, b.trace, z.lane AS cursor_lane, z.tenant AS cursor_tenant
+    u.parts, u.pending, u.cancel_cause, b.protocol, b.content_type, b.input, b.trace, z.lane AS cursor_lane, z.tenant AS cursor_tenant,
+    EXISTS (SELECT FROM i) AS adopted
 FROM g CROSS JOIN (SELECT walk.lane, coalesce(walk.tenant, 0) AS tenant FROM walk ORDER BY walk.probes DESC LIMIT 1) z
 LEFT JOIN (u CROSS JOIN LATERAL (SELECT b.protocol, b.content_type, b.input, b.trace FROM aegis.task_body b WHERE b.id = u.id OFFSET 0) b) ON true
 WHERE g.ok

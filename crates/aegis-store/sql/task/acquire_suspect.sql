@@ -12,7 +12,7 @@ WITH w AS MATERIALIZED (
 g AS MATERIALIZED (
     SELECT aegis.lease_live(:worker::uuid) AND aegis.holds_nothing(:worker::uuid) AS ok
     FROM (SELECT count(*) AS n FROM w) x WHERE x.n > 0),
-i AS MATERIALIZED (SELECT floor, timeline FROM aegis.lineage()),
+i AS MATERIALIZED (SELECT floor, timeline FROM aegis.open_lineage()),
 m AS (UPDATE aegis.worker SET last_request = :request::uuid FROM g WHERE g.ok AND id = ANY (ARRAY(SELECT w.id FROM w))),
 c AS MATERIALIZED (
     SELECT t.id FROM g, unnest(:queues::text[], :kinds::text[]) AS f (queue, kind)

@@ -13,7 +13,7 @@ pub static ADOPT: Statement = Statement {
     name: "database/adopt",
     texts: &[r"/* database/adopt */
 UPDATE aegis.database SET floor = floor + 1, system_identifier = s.system_identifier, postmaster_started = pg_postmaster_start_time(),
-    up_since = clock_timestamp() FROM pg_control_system() s
+    up_since = clock_timestamp(), closed_at = NULL, closed_why = NULL FROM pg_control_system() s
 RETURNING floor, database.system_identifier"],
     types: &[],
 };
@@ -98,7 +98,7 @@ pub async fn resume<S: Session + ?Sized>(
 pub static STATUS: Statement = Statement {
     name: "database/status",
     texts: &[r"/* database/status */
-SELECT v.schema, v.min_schema, d.system_identifier, d.floor, d.up_since, i.floor AS lineage_floor, i.timeline,
+SELECT v.schema, v.min_schema, d.system_identifier, d.floor, d.up_since, d.closed_at, d.closed_why, i.floor AS lineage_floor, i.timeline,
     current_setting('server_version') AS server_version,
     (SELECT max(to_date(right(c.relname, 8), 'YYYYMMDD'))::text FROM pg_class c JOIN pg_inherits h ON h.inhrelid = c.oid
      WHERE h.inhparent = 'aegis.task_history'::regclass) AS partitions_until
@@ -119,6 +119,10 @@ pub struct StatusRow {
     pub floor: i32,
     /// Column `up_since` (timestamptz).
     pub up_since: Timestamp,
+    /// Column `closed_at` (timestamptz).
+    pub closed_at: Option<Timestamp>,
+    /// Column `closed_why` (text).
+    pub closed_why: Option<String>,
     /// Column `lineage_floor` (int4).
     pub lineage_floor: Option<i32>,
     /// Column `timeline` (int4).
@@ -137,10 +141,12 @@ impl StatusRow {
             system_identifier: row.try_get(2)?,
             floor: row.try_get(3)?,
             up_since: row.try_get(4)?,
-            lineage_floor: row.try_get(5)?,
-            timeline: row.try_get(6)?,
-            server_version: row.try_get(7)?,
-            partitions_until: row.try_get(8)?,
+            closed_at: row.try_get(5)?,
+            closed_why: row.try_get(6)?,
+            lineage_floor: row.try_get(7)?,
+            timeline: row.try_get(8)?,
+            server_version: row.try_get(9)?,
+            partitions_until: row.try_get(10)?,
         })
     }
 }

@@ -20,7 +20,7 @@ w AS MATERIALIZED (
     SELECT id FROM aegis.worker
     WHERE id = $1::uuid AND state = 0 AND last_request IS DISTINCT FROM $2::uuid FOR NO KEY UPDATE),
 g AS MATERIALIZED (SELECT aegis.lease_live($1::uuid) AS ok FROM (SELECT count(*) AS n FROM w) x WHERE x.n > 0),
-i AS MATERIALIZED (SELECT floor, timeline FROM aegis.lineage()),
+i AS MATERIALIZED (SELECT floor, timeline FROM aegis.open_lineage()),
 m AS (UPDATE aegis.worker SET last_request = $2::uuid FROM g WHERE g.ok AND id = ANY (ARRAY(SELECT w.id FROM w))),
 cap AS MATERIALIZED (
     SELECT n.lane, f.n AS kind_no, dense_rank() OVER (ORDER BY n.queue) AS queue_no, f.kind_free, f.queue_free
@@ -95,7 +95,8 @@ u AS (
     RETURNING t.id, t.lane, t.tenant, t.epoch, t.rev, t.floor, t.timeline, t.failures, t.interruptions, t.crashes, t.snoozes,
         t.parts, t.pending, t.cancel_cause)
 SELECT u.id, u.lane, u.tenant, u.epoch, u.rev, u.floor, u.timeline, u.failures, u.interruptions, u.crashes, u.snoozes,
-    u.parts, u.pending, u.cancel_cause, b.protocol, b.content_type, b.input, b.trace, z.lane AS cursor_lane, z.tenant AS cursor_tenant
+    u.parts, u.pending, u.cancel_cause, b.protocol, b.content_type, b.input, b.trace, z.lane AS cursor_lane, z.tenant AS cursor_tenant,
+    EXISTS (SELECT FROM i) AS adopted
 FROM g CROSS JOIN (SELECT walk.lane, coalesce(walk.tenant, 0) AS tenant FROM walk ORDER BY walk.probes DESC LIMIT 1) z
 LEFT JOIN (u CROSS JOIN LATERAL (SELECT b.protocol, b.content_type, b.input, b.trace FROM aegis.task_body b WHERE b.id = u.id OFFSET 0) b) ON true
 WHERE g.ok",
@@ -105,7 +106,7 @@ w AS MATERIALIZED (
     SELECT id FROM aegis.worker
     WHERE id = $1::uuid AND state = 0 AND last_request IS DISTINCT FROM $2::uuid FOR NO KEY UPDATE),
 g AS MATERIALIZED (SELECT aegis.lease_live($1::uuid) AS ok FROM (SELECT count(*) AS n FROM w) x WHERE x.n > 0),
-i AS MATERIALIZED (SELECT floor, timeline FROM aegis.lineage()),
+i AS MATERIALIZED (SELECT floor, timeline FROM aegis.open_lineage()),
 m AS (UPDATE aegis.worker SET last_request = $2::uuid FROM g WHERE g.ok AND id = ANY (ARRAY(SELECT w.id FROM w))),
 cap AS MATERIALIZED (
     SELECT n.lane, f.n AS kind_no, dense_rank() OVER (ORDER BY n.queue) AS queue_no, f.kind_free, f.queue_free
@@ -180,7 +181,8 @@ u AS (
     RETURNING t.id, t.lane, t.tenant, t.epoch, t.rev, t.floor, t.timeline, t.failures, t.interruptions, t.crashes, t.snoozes,
         t.parts, t.pending, t.cancel_cause)
 SELECT u.id, u.lane, u.tenant, u.epoch, u.rev, u.floor, u.timeline, u.failures, u.interruptions, u.crashes, u.snoozes,
-    u.parts, u.pending, u.cancel_cause, b.protocol, b.content_type, b.input, b.trace, z.lane AS cursor_lane, z.tenant AS cursor_tenant
+    u.parts, u.pending, u.cancel_cause, b.protocol, b.content_type, b.input, b.trace, z.lane AS cursor_lane, z.tenant AS cursor_tenant,
+    EXISTS (SELECT FROM i) AS adopted
 FROM g CROSS JOIN (SELECT walk.lane, coalesce(walk.tenant, 0) AS tenant FROM walk ORDER BY walk.probes DESC LIMIT 1) z
 LEFT JOIN (u CROSS JOIN LATERAL (SELECT b.protocol, b.content_type, b.input, b.trace FROM aegis.task_body b WHERE b.id = u.id OFFSET 0) b) ON true
 WHERE g.ok",
@@ -190,7 +192,7 @@ w AS MATERIALIZED (
     SELECT id FROM aegis.worker
     WHERE id = $1::uuid AND state = 0 AND last_request IS DISTINCT FROM $2::uuid FOR NO KEY UPDATE),
 g AS MATERIALIZED (SELECT aegis.lease_live($1::uuid) AS ok FROM (SELECT count(*) AS n FROM w) x WHERE x.n > 0),
-i AS MATERIALIZED (SELECT floor, timeline FROM aegis.lineage()),
+i AS MATERIALIZED (SELECT floor, timeline FROM aegis.open_lineage()),
 m AS (UPDATE aegis.worker SET last_request = $2::uuid FROM g WHERE g.ok AND id = ANY (ARRAY(SELECT w.id FROM w))),
 cap AS MATERIALIZED (
     SELECT n.lane, f.n AS kind_no, dense_rank() OVER (ORDER BY n.queue) AS queue_no, f.kind_free, f.queue_free
@@ -265,7 +267,8 @@ u AS (
     RETURNING t.id, t.lane, t.tenant, t.epoch, t.rev, t.floor, t.timeline, t.failures, t.interruptions, t.crashes, t.snoozes,
         t.parts, t.pending, t.cancel_cause)
 SELECT u.id, u.lane, u.tenant, u.epoch, u.rev, u.floor, u.timeline, u.failures, u.interruptions, u.crashes, u.snoozes,
-    u.parts, u.pending, u.cancel_cause, b.protocol, b.content_type, b.input, b.trace, z.lane AS cursor_lane, z.tenant AS cursor_tenant
+    u.parts, u.pending, u.cancel_cause, b.protocol, b.content_type, b.input, b.trace, z.lane AS cursor_lane, z.tenant AS cursor_tenant,
+    EXISTS (SELECT FROM i) AS adopted
 FROM g CROSS JOIN (SELECT walk.lane, coalesce(walk.tenant, 0) AS tenant FROM walk ORDER BY walk.probes DESC LIMIT 1) z
 LEFT JOIN (u CROSS JOIN LATERAL (SELECT b.protocol, b.content_type, b.input, b.trace FROM aegis.task_body b WHERE b.id = u.id OFFSET 0) b) ON true
 WHERE g.ok",
@@ -275,7 +278,7 @@ w AS MATERIALIZED (
     SELECT id FROM aegis.worker
     WHERE id = $1::uuid AND state = 0 AND last_request IS DISTINCT FROM $2::uuid FOR NO KEY UPDATE),
 g AS MATERIALIZED (SELECT aegis.lease_live($1::uuid) AS ok FROM (SELECT count(*) AS n FROM w) x WHERE x.n > 0),
-i AS MATERIALIZED (SELECT floor, timeline FROM aegis.lineage()),
+i AS MATERIALIZED (SELECT floor, timeline FROM aegis.open_lineage()),
 m AS (UPDATE aegis.worker SET last_request = $2::uuid FROM g WHERE g.ok AND id = ANY (ARRAY(SELECT w.id FROM w))),
 cap AS MATERIALIZED (
     SELECT n.lane, f.n AS kind_no, dense_rank() OVER (ORDER BY n.queue) AS queue_no, f.kind_free, f.queue_free
@@ -350,7 +353,8 @@ u AS (
     RETURNING t.id, t.lane, t.tenant, t.epoch, t.rev, t.floor, t.timeline, t.failures, t.interruptions, t.crashes, t.snoozes,
         t.parts, t.pending, t.cancel_cause)
 SELECT u.id, u.lane, u.tenant, u.epoch, u.rev, u.floor, u.timeline, u.failures, u.interruptions, u.crashes, u.snoozes,
-    u.parts, u.pending, u.cancel_cause, b.protocol, b.content_type, b.input, b.trace, z.lane AS cursor_lane, z.tenant AS cursor_tenant
+    u.parts, u.pending, u.cancel_cause, b.protocol, b.content_type, b.input, b.trace, z.lane AS cursor_lane, z.tenant AS cursor_tenant,
+    EXISTS (SELECT FROM i) AS adopted
 FROM g CROSS JOIN (SELECT walk.lane, coalesce(walk.tenant, 0) AS tenant FROM walk ORDER BY walk.probes DESC LIMIT 1) z
 LEFT JOIN (u CROSS JOIN LATERAL (SELECT b.protocol, b.content_type, b.input, b.trace FROM aegis.task_body b WHERE b.id = u.id OFFSET 0) b) ON true
 WHERE g.ok",
@@ -414,6 +418,8 @@ pub struct AcquireRow {
     pub cursor_lane: i32,
     /// Column `cursor_tenant` (int4).
     pub cursor_tenant: i32,
+    /// Column `adopted` (bool).
+    pub adopted: bool,
 }
 
 impl AcquireRow {
@@ -439,6 +445,7 @@ impl AcquireRow {
             trace: row.try_get(17)?,
             cursor_lane: row.try_get(18)?,
             cursor_tenant: row.try_get(19)?,
+            adopted: row.try_get(20)?,
         })
     }
 }
@@ -510,7 +517,7 @@ WITH w AS MATERIALIZED (
 g AS MATERIALIZED (
     SELECT aegis.lease_live($1::uuid) AND aegis.holds_nothing($1::uuid) AS ok
     FROM (SELECT count(*) AS n FROM w) x WHERE x.n > 0),
-i AS MATERIALIZED (SELECT floor, timeline FROM aegis.lineage()),
+i AS MATERIALIZED (SELECT floor, timeline FROM aegis.open_lineage()),
 m AS (UPDATE aegis.worker SET last_request = $2::uuid FROM g WHERE g.ok AND id = ANY (ARRAY(SELECT w.id FROM w))),
 c AS MATERIALIZED (
     SELECT t.id FROM g, unnest($3::text[], $4::text[]) AS f (queue, kind)

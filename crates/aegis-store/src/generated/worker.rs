@@ -30,16 +30,23 @@ pub async fn drain<S: Session + ?Sized>(session: &S, worker: Uuid) -> Result<u64
 pub static HELD: Statement = Statement {
     name: "worker/held",
     texts: &[r"/* worker/held */
-SELECT k.id, k.epoch AS held_epoch, t.epoch, CASE
-        WHEN t.epoch < k.epoch AND k.floor = i.floor AND k.timeline = i.timeline THEN 'regressed'
-        WHEN t.id IS NULL OR t.owner IS DISTINCT FROM $1::uuid OR t.epoch <> k.epoch OR t.claim_id <> k.claim_id
-            OR i.floor IS NULL OR t.floor <> i.floor OR t.timeline <> i.timeline THEN 'lost'
-        ELSE 'cancel' END AS verdict, t.cancel_cause
-FROM unnest($2::uuid[], $3::uuid[], $4::int8[], $5::int4[], $6::int4[]) AS k (id, claim_id, epoch, floor, timeline)
-LEFT JOIN aegis.lineage() i ON true
-LEFT JOIN LATERAL (SELECT * FROM aegis.task t WHERE t.id = k.id) t ON true
-WHERE t.id IS NULL OR t.owner IS DISTINCT FROM $1::uuid OR t.epoch <> k.epoch OR t.claim_id <> k.claim_id
-    OR i.floor IS NULL OR t.floor <> i.floor OR t.timeline <> i.timeline OR t.cancel_at IS NOT NULL"],
+WITH v AS MATERIALIZED (
+    SELECT k.id, k.epoch AS held_epoch, t.epoch, CASE
+            WHEN t.epoch < k.epoch AND k.floor = i.floor AND k.timeline = i.timeline THEN 'regressed'
+            WHEN t.id IS NULL OR t.owner IS DISTINCT FROM $1::uuid OR t.epoch <> k.epoch OR t.claim_id <> k.claim_id
+                OR i.floor IS NULL OR t.floor <> i.floor OR t.timeline <> i.timeline THEN 'lost'
+            ELSE 'cancel' END AS verdict, t.cancel_cause
+    FROM unnest($2::uuid[], $3::uuid[], $4::int8[], $5::int4[], $6::int4[]) AS k (id, claim_id, epoch, floor, timeline)
+    LEFT JOIN aegis.lineage() i ON true
+    LEFT JOIN LATERAL (SELECT * FROM aegis.task t WHERE t.id = k.id) t ON true
+    WHERE t.id IS NULL OR t.owner IS DISTINCT FROM $1::uuid OR t.epoch <> k.epoch OR t.claim_id <> k.claim_id
+        OR i.floor IS NULL OR t.floor <> i.floor OR t.timeline <> i.timeline OR t.cancel_at IS NOT NULL),
+c AS (
+    UPDATE aegis.database SET closed_at = clock_timestamp(), closed_why = (
+        SELECT format('worker %s holds task %s at epoch %s; this database knows epoch %s', $1::uuid, v.id, v.held_epoch, v.epoch)
+        FROM v WHERE v.verdict = 'regressed' LIMIT 1)
+    WHERE closed_at IS NULL AND EXISTS (SELECT FROM v WHERE v.verdict = 'regressed'))
+SELECT v.id, v.held_epoch, v.epoch, v.verdict, v.cancel_cause FROM v"],
     types: &[
         Type::UUID,
         Type::UUID_ARRAY,
@@ -78,12 +85,13 @@ impl HeldRow {
 }
 
 /// Compares what a worker holds with the database; answers only what the worker has to obey: lost (with the row's epoch),
-/// regressed (the row's epoch is below the held one under today's lineage: this database lost its newest claims), or a
-/// request to stop with its cause (0 a user, 1 the total deadline, 2 start to close).
+/// regressed (the row's epoch is below the held one under today's lineage: this database lost its newest claims, and
+/// acquisition is closed until it is adopted), or a request to stop with its cause (0 a user, 1 the total deadline, 2 start
+/// to close).
 ///
-/// - Lock: none
+/// - Lock: the database row, only when something regressed
 /// - Index: task_pkey
-/// - Fence: none: a read
+/// - Fence: none: a read, and the rule for acquire that follows from it
 pub async fn held<S: Session + ?Sized>(
     session: &S,
     worker: Uuid,

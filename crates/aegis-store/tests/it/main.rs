@@ -7,5 +7,6 @@
 mod guard;
 mod interleave_claim;
 mod interleave_write;
+mod order;
 mod raw;
 mod support;
