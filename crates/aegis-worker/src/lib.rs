@@ -1,1 +1,76 @@
-//! Placeholder head, replaced with the crate's first line.
+//! The worker runtime and the SDK for handlers in Rust.
+//!
+//! A handler is a [`TaskHandler`] (or a closure, [`handler_fn`]); a [`Worker`] claims tasks of its kinds, runs them and
+//! reports how they ended:
+//!
+//! ```no_run
+//! use aegis_store::{Config, Store};
+//! use aegis_worker::{TaskContext, Worker, handler_fn};
+//!
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let store = Store::connect(Config::from_url("postgresql://aegis_engine@localhost/app?statements=named")?).await?;
+//! let greet = handler_fn("greet", |_ctx: TaskContext, name: String| async move { Ok(format!("hello {name}")) });
+//! let worker = Worker::builder(store).name("greeter").handler(greet).slots(10).build()?;
+//! let exit = worker.run_until_signal().await?;
+//! std::process::exit(exit.code().into());
+//! # }
+//! ```
+//!
+//! Invariants: nothing is claimed without being registered or handed back ([`gate`](crate::gate)); every write carries the
+//! guard, one in flight per claim ([`writer`](crate::writer)); the lease is renewed on its own thread, runtime and
+//! connection until the last task has ended ([`renewal`](crate::renewal)); an execution without a live lease cannot dispatch
+//! an operation ([`self_fence`](crate::self_fence) and the guard in the database).
+//!
+//! Never: hold a transaction while a handler runs; drop a database call half-way; set a task back to ready in the hope that
+//! its execution stops.
+
+mod budgets;
+mod builder;
+mod cancel;
+mod claimer;
+mod completer;
+mod context;
+mod counters;
+mod drain;
+mod ending;
+mod error;
+mod execution;
+mod executor;
+mod exit;
+mod gate;
+mod handler;
+mod http;
+mod incarnation;
+mod kinds;
+mod operation;
+mod parts;
+mod poison;
+mod protocols;
+mod renewal;
+mod self_fence;
+mod shared;
+mod signals;
+mod task_error;
+mod worker;
+mod writer;
+
+pub use aegis_model::{Class, ProtocolRange};
+/// The driver whose transactions [`TaskContext::commit`] and [`TaskContext::complete_in`] lend.
+pub use tokio_postgres;
+
+pub use budgets::Budgets;
+pub use builder::{HandlerOptions, WorkerBuilder};
+pub use cancel::{CancelReason, Cancellation};
+pub use context::TaskContext;
+pub use counters::Counts;
+pub use error::WorkerError;
+pub use exit::Exit;
+pub use handler::{FnHandler, TaskHandler, handler_fn};
+pub use http::{HttpCall, HttpPolicy};
+pub use operation::{
+    CallError, FencingToken, OperationBuilder, OperationCall, OperationError, Probe, operation_id,
+};
+pub use protocols::{Protocols, Upcaster};
+pub use shared::{Snapshot, WorkerHandle, WorkerPhase};
+pub use task_error::{EngineStop, TaskError};
+pub use worker::Worker;

@@ -1,0 +1,269 @@
+//! How a worker is put together. Everything is checked here, before anything is started.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use aegis_model::limits::{KILL_AFTER_MS, LEASE_TTL_MS};
+use aegis_store::Store;
+use tokio::sync::mpsc;
+
+use crate::budgets::Budgets;
+use crate::error::WorkerError;
+use crate::handler::{Erased, TaskHandler};
+use crate::http::{HttpClient, HttpPolicy};
+use crate::kinds::{Kind, Kinds, Pace};
+use crate::shared::{Options, Shared};
+use crate::worker::Worker;
+
+/// Where one handler's tasks wait, and how many run at once.
+#[derive(Debug, Clone, Default)]
+pub struct HandlerOptions {
+    /// The queue; `None`: the worker's.
+    pub queue: Option<String>,
+    /// At most so many at once; `None`: all slots of the worker.
+    pub slots: Option<usize>,
+}
+
+/// Puts a worker together; made by [`Worker::builder`].
+#[must_use = "a builder does nothing until it is built"]
+pub struct WorkerBuilder {
+    store: Store,
+    handlers: Vec<(Arc<dyn Erased>, HandlerOptions)>,
+    queue: String,
+    queue_slots: Vec<(String, usize)>,
+    options: Options,
+    start_ttl: Option<Duration>,
+    grace_period: Option<Duration>,
+    http: HttpPolicy,
+}
+
+impl Worker {
+    /// A worker over a store, with defaults: queue `default`, 10 slots, a lease of 30 s, budgets for a grace period of 600 s.
+    pub fn builder(store: Store) -> WorkerBuilder {
+        WorkerBuilder {
+            store,
+            handlers: Vec::new(),
+            queue: "default".to_owned(),
+            queue_slots: Vec::new(),
+            options: Options {
+                name: "worker".to_owned(),
+                host: nix::unistd::gethostname()
+                    .map(|name| name.to_string_lossy().into_owned())
+                    .unwrap_or_else(|_| "unknown".to_owned()),
+                release: "none".to_owned(),
+                build: "none".to_owned(),
+                digest: "none".to_owned(),
+                slots: 10,
+                lease_ttl: Duration::from_millis(LEASE_TTL_MS),
+                start_ttl: Duration::ZERO,
+                kill_after: Duration::from_millis(KILL_AFTER_MS.unsigned_abs()),
+                budgets: Budgets::default(),
+            },
+            start_ttl: None,
+            grace_period: None,
+            http: HttpPolicy::default(),
+        }
+    }
+}
+
+impl WorkerBuilder {
+    /// What people call it; `worker` unless said otherwise. Its identity is the id of its incarnation.
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.options.name = name.into();
+        self
+    }
+
+    /// The queue of the handlers that name none.
+    pub fn queue(mut self, queue: impl Into<String>) -> Self {
+        self.queue = queue.into();
+        self
+    }
+
+    /// A handler, in the worker's queue and with all of its slots.
+    pub fn handler(self, handler: impl TaskHandler) -> Self {
+        self.handler_with(handler, HandlerOptions::default())
+    }
+
+    /// A handler with a queue or slots of its own. The same handler may be given for several queues.
+    pub fn handler_with(mut self, handler: impl TaskHandler, options: HandlerOptions) -> Self {
+        self.handlers.push((Arc::new(handler), options));
+        self
+    }
+
+    /// How many handlers run at once; 10 unless said otherwise.
+    pub fn slots(mut self, slots: usize) -> Self {
+        self.options.slots = slots;
+        self
+    }
+
+    /// How many of one queue run at once; all slots unless said otherwise.
+    pub fn queue_slots(mut self, queue: impl Into<String>, slots: usize) -> Self {
+        self.queue_slots.push((queue.into(), slots));
+        self
+    }
+
+    /// The lease; 30 s unless said otherwise. After a crash its tasks are taken over when it has run out, so shorter is
+    /// faster, and longer rides out more of the network's moods.
+    pub fn lease_ttl(mut self, ttl: Duration) -> Self {
+        self.options.lease_ttl = ttl;
+        self
+    }
+
+    /// How old a claim has to be before it counts as lost when this worker does not name it; half of the lease unless said
+    /// otherwise.
+    pub fn start_ttl(mut self, ttl: Duration) -> Self {
+        self.start_ttl = Some(ttl);
+        self
+    }
+
+    /// How long an execution may go on after it was asked to stop before the worker gives up on it; 30 s unless said
+    /// otherwise.
+    pub fn kill_after(mut self, after: Duration) -> Self {
+        self.options.kill_after = after;
+        self
+    }
+
+    /// The release that this worker belongs to.
+    pub fn release(mut self, release: impl Into<String>) -> Self {
+        self.options.release = release.into();
+        self
+    }
+
+    /// The identity of its build.
+    pub fn build_id(mut self, build: impl Into<String>) -> Self {
+        self.options.build = build.into();
+        self
+    }
+
+    /// The digest of its image.
+    pub fn digest(mut self, digest: impl Into<String>) -> Self {
+        self.options.digest = digest.into();
+        self
+    }
+
+    /// The machine's name for people; the host name unless said otherwise.
+    pub fn host(mut self, host: impl Into<String>) -> Self {
+        self.options.host = host.into();
+        self
+    }
+
+    /// How long each phase of a drain may take.
+    pub fn budgets(mut self, budgets: Budgets) -> Self {
+        self.options.budgets = budgets;
+        self
+    }
+
+    /// The time that the platform gives between SIGTERM and SIGKILL; the budgets have to fit into it. `None`: not checked.
+    pub fn grace_period(mut self, grace: Option<Duration>) -> Self {
+        self.grace_period = grace;
+        self
+    }
+
+    /// Which addresses the built-in HTTP call may connect to; public ones unless said otherwise.
+    pub fn http_policy(mut self, policy: HttpPolicy) -> Self {
+        self.http = policy;
+        self
+    }
+
+    /// Checks everything.
+    ///
+    /// # Errors
+    /// [`WorkerError`]; nothing was started.
+    pub fn build(mut self) -> Result<Worker, WorkerError> {
+        self.check()?;
+        self.options.start_ttl = self.start_ttl.unwrap_or(self.options.lease_ttl / 2);
+        let kinds = self.kinds()?;
+        let http = HttpClient::new(self.http).map_err(|source| WorkerError::Start {
+            what: "HTTP client",
+            source: Box::new(source),
+        })?;
+        let (ready, completions) = mpsc::channel(1024);
+        Ok(Worker {
+            shared: Shared::new(self.store, self.options, kinds, http, ready),
+            completions,
+        })
+    }
+
+    fn check(&self) -> Result<(), WorkerError> {
+        self.options.budgets.fit(self.grace_period)?;
+        if self.handlers.is_empty() {
+            return Err(WorkerError::NoHandler);
+        }
+        let ttl = self.options.lease_ttl;
+        if !(Duration::from_millis(100)..=Duration::from_hours(1)).contains(&ttl) {
+            return Err(WorkerError::Setting {
+                name: "lease_ttl",
+                found: format!("{} ms", ttl.as_millis()),
+                bounds: "100 ms to 1 h",
+            });
+        }
+        let mut slots = vec![("slots", self.options.slots)];
+        slots.extend(
+            self.queue_slots
+                .iter()
+                .map(|(_, slots)| ("queue_slots", *slots)),
+        );
+        slots.extend(
+            self.handlers
+                .iter()
+                .filter_map(|(_, options)| options.slots.map(|slots| ("a handler's slots", slots))),
+        );
+        for (name, found) in slots {
+            if !(1..=100_000).contains(&found) {
+                return Err(WorkerError::Setting {
+                    name,
+                    found: found.to_string(),
+                    bounds: "1 to 100000",
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn kinds(&mut self) -> Result<Kinds, WorkerError> {
+        let total = self.options.slots;
+        let mut kinds = Kinds {
+            all: Vec::new(),
+            queues: Vec::new(),
+        };
+        for (handler, options) in std::mem::take(&mut self.handlers) {
+            let queue = options.queue.unwrap_or_else(|| self.queue.clone());
+            let name = handler.kind().to_owned();
+            for (field, text) in [("queue", &queue), ("kind", &name)] {
+                if text.is_empty() || text.chars().count() > 200 {
+                    return Err(WorkerError::Setting {
+                        name: field,
+                        found: format!("{} characters long", text.chars().count()),
+                        bounds: "1 to 200 characters",
+                    });
+                }
+            }
+            if kinds.find(&queue, &name).is_some() {
+                return Err(WorkerError::TwoHandlers { kind: name, queue });
+            }
+            let queue_index = match kinds.queues.iter().position(|(known, _)| *known == queue) {
+                Some(index) => index,
+                None => {
+                    let slots = self
+                        .queue_slots
+                        .iter()
+                        .find(|(known, _)| *known == queue)
+                        .map_or(total, |(_, slots)| *slots);
+                    kinds.queues.push((queue.clone(), slots));
+                    kinds.queues.len() - 1
+                }
+            };
+            kinds.all.push(Arc::new(Kind {
+                index: kinds.all.len(),
+                queue,
+                queue_index,
+                name,
+                protocols: handler.protocols(),
+                slots: options.slots.unwrap_or(total),
+                handler,
+                pace: Pace::default(),
+            }));
+        }
+        Ok(kinds)
+    }
+}

@@ -1,0 +1,174 @@
+//! Completions, written in groups.
+//!
+//! Invariants: a group holds one owner's tasks, at most 200, gathered for at most 5 ms, and not at all when nothing else is
+//! running; each row is answered by itself; one group is in flight at a time, on another connection than the claims.
+//!
+//! Never: repeat a completion before the row was read back; let one task's bad data or lost row touch another's.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use aegis_model::limits::{COMPLETION_GROUP_MAX, COMPLETION_GROUP_MS};
+use aegis_model::{Held, Outcome, State};
+use aegis_store::StoreError;
+use aegis_store::guarded::{Completion, Failure};
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use crate::execution::Execution;
+use crate::shared::Shared;
+use crate::writer::{Pause, Resolved};
+
+/// An execution whose result is ready.
+pub(crate) struct Finished {
+    pub(crate) execution: Arc<Execution>,
+    /// With the rev of its last write.
+    pub(crate) held: Held,
+    pub(crate) result: Option<Vec<u8>>,
+}
+
+/// Runs until the channel is closed and everything in it has been answered.
+pub(crate) async fn run(shared: Arc<Shared>, mut ready: mpsc::Receiver<Finished>) {
+    let mut group = Vec::with_capacity(COMPLETION_GROUP_MAX);
+    while let Some(first) = ready.recv().await {
+        group.push(first);
+        gather(&shared, &mut ready, &mut group).await;
+        for part in by_owner(std::mem::take(&mut group)) {
+            write(&shared, part).await;
+        }
+    }
+}
+
+/// Waits for company, unless nothing else is running that could bring some.
+async fn gather(shared: &Shared, ready: &mut mpsc::Receiver<Finished>, group: &mut Vec<Finished>) {
+    let deadline = Instant::now() + Duration::from_millis(COMPLETION_GROUP_MS);
+    while group.len() < COMPLETION_GROUP_MAX {
+        if let Ok(next) = ready.try_recv() {
+            group.push(next);
+            continue;
+        }
+        let (executing, queued) = shared.executor.load();
+        if executing == 0 && queued == 0 {
+            return;
+        }
+        match tokio::time::timeout_at(deadline, ready.recv()).await {
+            Ok(Some(next)) => group.push(next),
+            Ok(None) | Err(_) => return,
+        }
+    }
+}
+
+/// A process that has registered anew still holds results of its former incarnation.
+fn by_owner(group: Vec<Finished>) -> Vec<Vec<Finished>> {
+    let mut parts: HashMap<_, Vec<Finished>> = HashMap::new();
+    for one in group {
+        parts.entry(one.held.owner).or_default().push(one);
+    }
+    parts.into_values().collect()
+}
+
+/// Writes one owner's group until each of its rows is answered, or the worker has ended.
+async fn write(shared: &Shared, mut group: Vec<Finished>) {
+    let mut pause = Pause::new();
+    while !group.is_empty() {
+        let completions = group
+            .iter()
+            .map(|one| Completion {
+                held: one.held,
+                result: one.result.clone(),
+            })
+            .collect();
+        match shared.store.complete(completions).await {
+            Ok(answers) => {
+                let mut again = Vec::new();
+                for (one, answer) in group.into_iter().zip(answers) {
+                    if let Some(one) = settle(shared, one, answer, pause.waited()).await {
+                        again.push(one);
+                    }
+                }
+                group = again;
+            }
+            Err(error) if error.is_passing() => {
+                tracing::warn!(tasks = group.len(), error = %error, "completions wait for the database");
+            }
+            Err(error) if group.len() == 1 => {
+                if let Some(one) = group.pop() {
+                    charge(shared, one, &error).await;
+                }
+            }
+            Err(error) => {
+                // Not one row's data (those are bisected by the store): each alone, so that no row holds up the others.
+                tracing::error!(tasks = group.len(), error = %error, "a group of completions was refused; each is tried alone");
+                for one in std::mem::take(&mut group) {
+                    Box::pin(write(shared, vec![one])).await;
+                }
+            }
+        }
+        if group.is_empty() {
+            break;
+        }
+        if shared.ended.is_cancelled() {
+            tracing::error!(
+                tasks = group.len(),
+                "results could not be delivered; their tasks are left to expiry"
+            );
+            break;
+        }
+        pause.wait().await;
+    }
+    shared.wake.notify_one();
+}
+
+/// Takes one row's answer. Gives it back when it has to be sent again.
+async fn settle(
+    shared: &Shared,
+    one: Finished,
+    answer: Outcome<State>,
+    repeated: bool,
+) -> Option<Finished> {
+    let execution = &one.execution;
+    match answer {
+        Outcome::Applied(_) => shared.counters.completed.add(1),
+        Outcome::Fenced(_) if !repeated => {
+            execution.refused();
+        }
+        Outcome::Fenced(_) | Outcome::Unknown => {
+            let digest = Completion {
+                held: one.held,
+                result: one.result.clone(),
+            }
+            .digest();
+            match execution.read_back(one.held, Some(digest)).await {
+                Resolved::Applied { .. } => shared.counters.completed.add(1),
+                Resolved::NotApplied => return Some(one),
+                Resolved::Fenced => {
+                    execution.refused();
+                }
+            }
+        }
+    }
+    shared.gate.remove(execution.key());
+    None
+}
+
+/// A result that the database cannot take is its handler's fault: charged, so that it does not come back for ever unseen.
+async fn charge(shared: &Shared, one: Finished, error: &StoreError) {
+    let task = one.held.task;
+    tracing::error!(%task, error = %error, "a result was refused by the database");
+    let failure = Failure {
+        held: one.held,
+        code: "result_refused".to_owned(),
+        message: crate::task_error::chain(error),
+        retryable: true,
+        details: None,
+        retry_after_ms: None,
+    };
+    match shared.store.fail(vec![failure]).await {
+        Ok(_) => shared.counters.failed.add(1),
+        Err(error) => {
+            tracing::error!(%task, error = %error, "the refusal could not be charged; the task is left to expiry");
+        }
+    }
+    shared.gate.remove(one.execution.key());
+}

@@ -1,0 +1,232 @@
+//! The handler's own SQL in the same transaction as the fence: with a checkpoint, or with the completion itself.
+//!
+//! Invariants: the handler's statements first, the fence last, the commit checked; when the fence refuses, everything rolls
+//! back. A lost answer to the commit is read back: the row says whether all of it happened or none.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use aegis_model::limits::{CHECKPOINT_BYTES_MAX, PAYLOAD_BYTES_MAX};
+use aegis_store::guarded::{self, Completion, SaveTo};
+use aegis_store::transaction::commit_checked;
+use futures_util::future::BoxFuture;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tokio::task::JoinHandle;
+use tokio_postgres::Transaction;
+
+use crate::context::TaskContext;
+use crate::execution::{Execution, raised};
+use crate::task_error::{EngineStop, TaskError};
+use crate::writer::{Position, Resolved};
+
+impl<C: Serialize + DeserializeOwned> TaskContext<C> {
+    /// Runs the handler's own SQL and saves a checkpoint in one fenced transaction. Gives what `sql` gave.
+    ///
+    /// The transaction comes from a pool of its own, over the engine's connection settings. Never end it inside `sql`, and
+    /// keep it short: it ends by `idle_in_transaction_session_timeout` (10 s).
+    ///
+    /// ```no_run
+    /// # async fn example(ctx: aegis_worker::TaskContext<u64>) -> Result<(), aegis_worker::TaskError> {
+    /// let row = 7_i64;
+    /// ctx.commit(&8, move |tx| {
+    ///     Box::pin(async move {
+    ///         tx.execute("update price set amount = amount * 2 where id = $1", &[&row]).await?;
+    ///         Ok(())
+    ///     })
+    /// })
+    /// .await
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// What `sql` returned; what the database said; what the engine raises. Nothing was written then.
+    pub async fn commit<T, F>(&self, checkpoint: &C, sql: F) -> Result<T, TaskError>
+    where
+        T: Send + 'static,
+        F: for<'t> FnOnce(&'t Transaction<'t>) -> BoxFuture<'t, Result<T, TaskError>>
+            + Send
+            + 'static,
+    {
+        self.execution.not_while_settling()?;
+        let data = serde_json::to_vec(checkpoint)?;
+        check_size("the checkpoint", data.len(), CHECKPOINT_BYTES_MAX)?;
+        let protocol = self.execution.kind.protocols.writes();
+        let execution = Arc::clone(&self.execution);
+        joined(tokio::spawn(async move {
+            let mut position = execution.writer.turn().await;
+            commit_checkpoint(&execution, &mut position, protocol, data, sql).await
+        }))
+        .await
+    }
+
+    /// Runs the handler's own SQL and completes the task in one fenced transaction: what `sql` gives is the task's result.
+    /// Return it: `return ctx.complete_in(…).await`.
+    ///
+    /// # Errors
+    /// What `sql` returned; what the database said; what the engine raises. Nothing was written then.
+    pub async fn complete_in<T, F>(&self, sql: F) -> Result<T, TaskError>
+    where
+        T: Serialize + Send + 'static,
+        F: for<'t> FnOnce(&'t Transaction<'t>) -> BoxFuture<'t, Result<T, TaskError>>
+            + Send
+            + 'static,
+    {
+        self.execution.not_while_settling()?;
+        if let Some(poison) = self.execution.poisoned() {
+            return Err(raised(poison).into());
+        }
+        let execution = Arc::clone(&self.execution);
+        joined(tokio::spawn(async move {
+            let mut position = execution.writer.turn().await;
+            complete(&execution, &mut position, sql).await
+        }))
+        .await
+    }
+}
+
+/// Dropping the waiter does not drop the call: the position after it has to be known.
+async fn joined<T>(call: JoinHandle<Result<T, TaskError>>) -> Result<T, TaskError> {
+    call.await.unwrap_or_else(|_| {
+        Err(TaskError::retryable(
+            "panic",
+            "the handler's own SQL panicked",
+        ))
+    })
+}
+
+async fn commit_checkpoint<T, F>(
+    execution: &Execution,
+    position: &mut Position,
+    protocol: i32,
+    data: Vec<u8>,
+    sql: F,
+) -> Result<T, TaskError>
+where
+    F: for<'t> FnOnce(&'t Transaction<'t>) -> BoxFuture<'t, Result<T, TaskError>> + Send + 'static,
+{
+    still_open(position)?;
+    let store = &execution.shared.store;
+    let lane = store.lane_after(position.lane, protocol).await?;
+    let to = SaveTo {
+        held: position.held,
+        lane: position.lane,
+        protocol,
+        data,
+    };
+    let mut client = store.handler_pool().get().await.map_err(pool_error)?;
+    let transaction = client.transaction().await?;
+    let value = sql(&transaction).await?;
+    let Some(saved) = guarded::fence_in(&*transaction, &to, lane).await? else {
+        transaction.rollback().await.ok();
+        return Err(refused(execution, position, "commit").await.into());
+    };
+    match commit_checked(transaction).await {
+        Ok(()) => {}
+        Err(error) if error.lost_answer() => match execution.read_back(position.held, None).await {
+            Resolved::Applied { .. } => {}
+            Resolved::NotApplied => return Err(not_applied()),
+            Resolved::Fenced => return Err(execution.lose().into()),
+        },
+        Err(error) => return Err(error.into()),
+    }
+    position.held.rev = saved.rev;
+    position.lane = saved.lane;
+    execution.progress();
+    Ok(value)
+}
+
+async fn complete<T, F>(
+    execution: &Execution,
+    position: &mut Position,
+    sql: F,
+) -> Result<T, TaskError>
+where
+    T: Serialize,
+    F: for<'t> FnOnce(&'t Transaction<'t>) -> BoxFuture<'t, Result<T, TaskError>> + Send + 'static,
+{
+    still_open(position)?;
+    let store = &execution.shared.store;
+    let mut client = store.handler_pool().get().await.map_err(pool_error)?;
+    let transaction = client.transaction().await?;
+    let value = sql(&transaction).await?;
+    let result = serde_json::to_vec(&value)?;
+    check_size("the result", result.len(), PAYLOAD_BYTES_MAX)?;
+    let completion = Completion {
+        held: position.held,
+        result: Some(result),
+    };
+    if !guarded::complete_in(&*transaction, &completion).await? {
+        transaction.rollback().await.ok();
+        return Err(refused(execution, position, "complete_in").await.into());
+    }
+    match commit_checked(transaction).await {
+        Ok(()) => {}
+        Err(error) if error.lost_answer() => {
+            let digest = Some(completion.digest());
+            match execution.read_back(position.held, digest).await {
+                Resolved::Applied { .. } => {}
+                Resolved::NotApplied => return Err(not_applied()),
+                Resolved::Fenced => return Err(execution.lose().into()),
+            }
+        }
+        Err(error) => return Err(error.into()),
+    }
+    position.ended = true;
+    execution.completed.store(true, Ordering::SeqCst);
+    execution.shared.counters.completed.add(1);
+    Ok(value)
+}
+
+fn still_open(position: &Position) -> Result<(), TaskError> {
+    if position.ended {
+        return Err(EngineStop::Ended.into());
+    }
+    Ok(())
+}
+
+/// A refused fence: counted, written down, and the end of this execution.
+async fn refused(execution: &Execution, position: &Position, verb: &str) -> EngineStop {
+    let noted = async {
+        let conn = execution.shared.store.conn().await?;
+        execution
+            .shared
+            .store
+            .fenced(&conn.conn(), &position.held, verb)
+            .await
+    };
+    if let Err(error) = noted.await {
+        tracing::warn!(task = %position.held.task, verb, error = %error, "a refused write could not be written down");
+    }
+    execution.refused()
+}
+
+fn not_applied() -> TaskError {
+    TaskError::retryable(
+        "commit_lost",
+        "the connection was lost and nothing was committed; the attempt starts again",
+    )
+}
+
+fn check_size(what: &str, bytes: usize, limit: usize) -> Result<(), TaskError> {
+    if bytes > limit {
+        return Err(TaskError::terminal(
+            aegis_model::ErrorCode::PAYLOAD_TOO_LARGE.as_str(),
+            format!(
+                "{what} has {bytes} bytes; the limit is {limit}; store large data elsewhere and pass a reference"
+            ),
+        ));
+    }
+    Ok(())
+}
+
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "made to be named in map_err, which passes by value"
+)]
+fn pool_error(error: deadpool_postgres::PoolError) -> TaskError {
+    TaskError::retryable(
+        aegis_model::ErrorCode::UNREACHABLE.as_str(),
+        format!("no connection for the handler's own SQL: {error}"),
+    )
+}

@@ -1,0 +1,104 @@
+//! Steps: memoised units inside a task.
+
+use std::fmt::Display;
+use std::future::Future;
+
+use aegis_model::Outcome;
+use aegis_store::guarded::{SaveTo, Saved, StepValue};
+use aegis_store::{Store, StoreError};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::context::TaskContext;
+use crate::execution::Used;
+use crate::protocols::Part;
+use crate::task_error::TaskError;
+use crate::writer::{Position, Verb};
+
+impl<C> TaskContext<C> {
+    /// Runs `run` once for a task, whatever the number of attempts: when it is done its value is stored, and later attempts
+    /// get that value. It must not touch the outside world in a way that must not happen twice: that is an
+    /// [operation](TaskContext::operation).
+    ///
+    /// `name` and `key` are explicit, never call order: a loop that starts anew at item 50 would get item 0's value.
+    ///
+    /// # Errors
+    /// What `run` returned (nothing is stored then); a value over 1 MiB; a second use of one (name, key) in an attempt; what
+    /// the engine raises.
+    pub async fn step<T, F, Fut>(
+        &self,
+        name: &str,
+        key: impl Display + Send,
+        run: F,
+    ) -> Result<T, TaskError>
+    where
+        T: Serialize + DeserializeOwned + Send,
+        F: FnOnce() -> Fut + Send,
+        Fut: Future<Output = Result<T, TaskError>> + Send,
+    {
+        let key = key.to_string();
+        let execution = &self.execution;
+        self.first_use(Used::Step, name, &key)?;
+        let protocols = &execution.kind.protocols;
+        let place = (name.to_owned(), key);
+        if let Some(stored) = execution.parts().await?.steps.get(&place) {
+            return protocols
+                .decode(Part::Step, stored.protocol, &stored.data)
+                .map_err(|error| {
+                    TaskError::retryable(
+                        "step_invalid",
+                        format!("step `{}` key `{}`: {error}", place.0, place.1),
+                    )
+                });
+        }
+        execution.not_while_settling()?;
+        execution.may_begin()?;
+        let value = run().await?;
+        let data = serde_json::to_vec(&value)?;
+        let (name, key) = place;
+        execution
+            .write(Step {
+                name,
+                key,
+                protocol: protocols.writes(),
+                data,
+            })
+            .await?;
+        Ok(value)
+    }
+}
+
+struct Step {
+    name: String,
+    key: String,
+    protocol: i32,
+    data: Vec<u8>,
+}
+
+impl Verb for Step {
+    type Out = ();
+
+    async fn send(
+        &self,
+        store: &Store,
+        at: Position,
+    ) -> Result<Outcome<(Option<Saved>, ())>, StoreError> {
+        let step = StepValue {
+            name: self.name.clone(),
+            key: self.key.clone(),
+            to: SaveTo {
+                held: at.held,
+                lane: at.lane,
+                protocol: self.protocol,
+                data: self.data.clone(),
+            },
+        };
+        Ok(store.step(step).await?.map(|saved| (Some(saved), ())))
+    }
+
+    fn read_back(&self) {}
+
+    fn protocol(&self) -> i32 {
+        self.protocol
+    }
+}

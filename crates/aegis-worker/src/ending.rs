@@ -1,0 +1,410 @@
+//! How an execution ends: decided by one pure function, then reported in a guarded write.
+//!
+//! Invariants: what the engine raised stands, whatever the handler returned; a result that is ready is sent even when the
+//! lease is believed to be lost, for the database to refuse; errors while reporting never touch other executions.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use aegis_model::limits::PAYLOAD_BYTES_MAX;
+use aegis_model::{Cause, ErrorCode, Held, OperationState, Outcome, State};
+use aegis_store::StoreError;
+use aegis_store::guarded::{Failure, Release};
+use jiff::Timestamp;
+use serde_json::Value;
+
+use crate::cancel::CancelReason;
+use crate::completer::Finished;
+use crate::execution::{Execution, Used};
+use crate::poison::Poison;
+use crate::task_error::TaskError;
+use crate::writer::{Pause, Resolved};
+
+/// What came out of a handler.
+#[derive(Debug, Clone)]
+pub(crate) enum Returned {
+    Result(Vec<u8>),
+    Error(TaskError),
+    Panicked(String),
+    /// It was cancelled, or no longer eligible, before it began.
+    NotStarted,
+}
+
+/// What decides about an end.
+#[derive(Debug, Clone)]
+pub(crate) struct Facts {
+    pub(crate) returned: Returned,
+    pub(crate) poison: Option<Poison>,
+    pub(crate) cancelled: Option<CancelReason>,
+    /// The completion was done inside the handler's own transaction.
+    pub(crate) completed: bool,
+    /// The database has refused a write of this claim.
+    pub(crate) fenced: bool,
+    /// The worker believes to be eligible.
+    pub(crate) eligible: bool,
+    /// The claim only settles open operations.
+    pub(crate) settling: bool,
+    /// Dispatched operations that this attempt did not reach.
+    pub(crate) untouched: Vec<String>,
+}
+
+/// What is reported.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum End {
+    Complete(Option<Vec<u8>>),
+    Fail {
+        code: String,
+        message: String,
+        retryable: bool,
+        details: Option<Value>,
+        retry_after: Option<Duration>,
+    },
+    Release {
+        cause: Cause,
+        run_at: Option<Timestamp>,
+        after: Option<Duration>,
+        unknown: Vec<String>,
+        note: Option<String>,
+    },
+    /// It was reported already, or nothing may be said any more.
+    Nothing,
+}
+
+fn release(cause: Cause) -> End {
+    End::Release {
+        cause,
+        run_at: None,
+        after: None,
+        unknown: Vec::new(),
+        note: None,
+    }
+}
+
+fn doubt(unknown: Vec<String>, note: String) -> End {
+    End::Release {
+        cause: Cause::Unknown,
+        run_at: None,
+        after: None,
+        unknown,
+        note: Some(note),
+    }
+}
+
+fn fail(code: &str, message: String, retryable: bool) -> End {
+    End::Fail {
+        code: code.to_owned(),
+        message,
+        retryable,
+        details: None,
+        retry_after: None,
+    }
+}
+
+/// Decides. Pure.
+pub(crate) fn decide(facts: Facts) -> End {
+    if facts.completed || facts.fenced {
+        return End::Nothing;
+    }
+    match facts.poison {
+        Some(Poison::Unknown { operations, note }) => return doubt(operations, note),
+        Some(Poison::Quiet { after }) => {
+            return End::Release {
+                cause: Cause::Snooze,
+                run_at: None,
+                after: Some(after),
+                unknown: Vec::new(),
+                note: Some("a late request may still arrive".to_owned()),
+            };
+        }
+        Some(Poison::LeaseLost) => return given_up(CancelReason::LeaseLost, facts.eligible),
+        Some(Poison::Cancelled(reason)) => return given_up(reason, facts.eligible),
+        Some(Poison::SettlingOnly) => return settled(facts.untouched),
+        None => {}
+    }
+    let error = match facts.returned {
+        Returned::Result(_) if facts.settling => return settled(facts.untouched),
+        Returned::Result(result) if result.len() > PAYLOAD_BYTES_MAX => {
+            return fail(
+                ErrorCode::PAYLOAD_TOO_LARGE.as_str(),
+                format!(
+                    "the result has {} bytes; the limit is {PAYLOAD_BYTES_MAX}; store large data elsewhere and pass a reference",
+                    result.len()
+                ),
+                false,
+            );
+        }
+        Returned::Result(result) => return End::Complete(Some(result)),
+        Returned::Panicked(text) => return fail("panic", text, true),
+        Returned::NotStarted => {
+            return given_up(
+                facts.cancelled.unwrap_or(CancelReason::LeaseLost),
+                facts.eligible,
+            );
+        }
+        Returned::Error(error) => error,
+    };
+    let postponed = |run_at, after| End::Release {
+        cause: Cause::Snooze,
+        run_at,
+        after,
+        unknown: Vec::new(),
+        note: None,
+    };
+    match (error, facts.cancelled) {
+        (TaskError::Snooze { after }, None | Some(CancelReason::Drain)) => {
+            postponed(None, Some(after))
+        }
+        (TaskError::SleepUntil { at }, None | Some(CancelReason::Drain)) => {
+            postponed(Some(at), None)
+        }
+        (_, Some(reason)) => given_up(reason, facts.eligible),
+        (
+            TaskError::Retryable {
+                code,
+                message,
+                details,
+                retry_after,
+            },
+            None,
+        ) => End::Fail {
+            code,
+            message,
+            retryable: true,
+            details,
+            retry_after,
+        },
+        (
+            TaskError::Terminal {
+                code,
+                message,
+                details,
+            },
+            None,
+        ) => End::Fail {
+            code,
+            message,
+            retryable: false,
+            details,
+            retry_after: None,
+        },
+        // The engine raised nothing: the handler made it up, or wrote after its end.
+        (other, None) => fail("engine", other.to_string(), true),
+    }
+}
+
+/// What stopped because it was asked to.
+fn given_up(reason: CancelReason, eligible: bool) -> End {
+    match reason {
+        CancelReason::Drain => release(Cause::Drain),
+        CancelReason::Requested | CancelReason::Deadline => release(Cause::Cancelled),
+        CancelReason::StartToClose => fail(
+            "start_to_close_exceeded",
+            "the attempt took longer than start_to_close and stopped when asked".to_owned(),
+            true,
+        ),
+        // Believed lost and then renewed after all: the task is still held.
+        CancelReason::LeaseLost if eligible => release(Cause::Drain),
+        CancelReason::LeaseLost => End::Nothing,
+    }
+}
+
+/// The end of a claim that only settles. What its handler no longer reaches, nothing automatic will settle.
+fn settled(untouched: Vec<String>) -> End {
+    if untouched.is_empty() {
+        return End::Complete(None);
+    }
+    let note = format!(
+        "the handler does not reach {} any more",
+        untouched.join(", ")
+    );
+    doubt(untouched, note)
+}
+
+/// Decides how an execution ended, and reports it.
+pub(crate) async fn report(execution: Arc<Execution>, returned: Returned) {
+    let held = {
+        // Waits for a write that the handler left under way, and closes the queue of writes.
+        let mut position = execution.writer.turn().await;
+        position.ended = true;
+        position.held
+    };
+    let facts = Facts {
+        returned,
+        poison: execution.poisoned(),
+        cancelled: execution.canceller.reason(),
+        completed: execution.completed.load(Ordering::SeqCst),
+        fenced: execution.fenced.load(Ordering::SeqCst),
+        eligible: execution.incarnation.fence.is_eligible(),
+        settling: execution.is_settling(),
+        untouched: untouched(&execution).await,
+    };
+    let drained = facts.cancelled == Some(CancelReason::Drain);
+    match decide(facts) {
+        End::Nothing => execution.shared.gate.remove(execution.key()),
+        End::Complete(result) => {
+            // The completer answers for it from here on; its queue is closed only after everything has ended.
+            let finished = Finished {
+                execution,
+                held,
+                result,
+            };
+            let completions = finished.execution.shared.completions.clone();
+            if let Err(unsent) = completions.send(finished).await {
+                let execution = unsent.0.execution;
+                execution.shared.gate.remove(execution.key());
+            }
+        }
+        end => {
+            let delivered = deliver(&execution, held, &end).await;
+            if delivered {
+                count(&execution, &end, drained);
+            }
+            execution.shared.gate.remove(execution.key());
+            execution.shared.wake.notify_one();
+        }
+    }
+}
+
+fn count(execution: &Execution, end: &End, drained: bool) {
+    let counters = &execution.shared.counters;
+    match end {
+        End::Fail { code, message, .. } => {
+            counters.failed.add(1);
+            tracing::info!(task = %execution.claim.held.task, code, message, "an attempt failed");
+        }
+        End::Release { cause, .. } if *cause == Cause::Drain => {
+            counters.handed_back.add(1);
+            if drained {
+                counters.cut_short.add(1);
+            }
+        }
+        _ => counters.released.add(1),
+    }
+}
+
+/// In a claim that only settles: the open operations that this attempt did not reach.
+async fn untouched(execution: &Execution) -> Vec<String> {
+    if !execution.is_settling() {
+        return Vec::new();
+    }
+    let Ok(parts) = execution.parts().await else {
+        return Vec::new();
+    };
+    let ledger = parts
+        .ledger
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner);
+    ledger
+        .entries
+        .values()
+        .filter(|entry| {
+            entry.state == OperationState::Dispatched
+                && !execution.was_used(Used::Operation, &entry.name, &entry.key)
+        })
+        .map(|entry| entry.id.clone())
+        .collect()
+}
+
+/// Sends an end other than a completion until it is answered, or nobody may care any more. True: it was applied.
+async fn deliver(execution: &Execution, held: Held, end: &End) -> bool {
+    let mut pause = Pause::new();
+    let mut plain = false;
+    loop {
+        match send(execution, held, end, plain).await {
+            Ok(Outcome::Applied(_)) => return true,
+            Ok(Outcome::Fenced(_)) if !pause.waited() => {
+                execution.refused();
+                return false;
+            }
+            Ok(Outcome::Fenced(_) | Outcome::Unknown) => {
+                match execution.read_back(held, None).await {
+                    Resolved::Applied { .. } => return true,
+                    Resolved::NotApplied => {}
+                    Resolved::Fenced => {
+                        execution.refused();
+                        return false;
+                    }
+                }
+            }
+            Err(error) if error.is_passing() => {
+                tracing::warn!(task = %held.task, error = %error, "the end of an execution waits for the database");
+            }
+            Err(error) if !plain => {
+                // Its own data cannot be stored: said without it.
+                tracing::error!(task = %held.task, error = %error, "the end of an execution was refused; it is told without its details");
+                plain = true;
+                continue;
+            }
+            Err(error) => {
+                tracing::error!(task = %held.task, error = %error, "the end of an execution cannot be stored; it is left to expiry");
+                return false;
+            }
+        }
+        if !execution.incarnation.fence.is_eligible() || execution.shared.ended.is_cancelled() {
+            return false;
+        }
+        pause.wait().await;
+    }
+}
+
+async fn send(
+    execution: &Execution,
+    held: Held,
+    end: &End,
+    plain: bool,
+) -> Result<Outcome<State>, StoreError> {
+    let store = &execution.shared.store;
+    match end {
+        End::Fail {
+            code,
+            message,
+            retryable,
+            details,
+            retry_after,
+        } => {
+            let failure = Failure {
+                held,
+                code: without_nul(code),
+                message: without_nul(message),
+                retryable: *retryable,
+                details: if plain { None } else { details.clone() },
+                retry_after_ms: retry_after.map(to_ms),
+            };
+            let answers = store.fail(vec![failure]).await?;
+            Ok(answers.into_iter().next().unwrap_or(Outcome::Unknown))
+        }
+        End::Release {
+            cause,
+            run_at,
+            after,
+            unknown,
+            note,
+        } => {
+            store
+                .release(Release {
+                    held,
+                    cause: *cause,
+                    run_at: *run_at,
+                    run_after_ms: after.map(to_ms),
+                    unknown_operations: unknown.clone(),
+                    note: note.as_deref().map(without_nul),
+                })
+                .await
+        }
+        End::Complete(_) | End::Nothing => Ok(Outcome::Unknown),
+    }
+}
+
+fn to_ms(duration: Duration) -> i64 {
+    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// PostgreSQL's text has no NUL.
+fn without_nul(text: &str) -> String {
+    text.replace('\0', "\u{fffd}")
+}
+
+#[cfg(test)]
+#[path = "ending_tests.rs"]
+mod tests;

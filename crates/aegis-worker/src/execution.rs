@@ -1,0 +1,214 @@
+//! One execution: a claim with its handler, from registration until its end is known.
+//!
+//! Invariants: its guarded writes are queued, one in flight ([`crate::writer`]); what the engine raised stands whatever the
+//! handler does ([`Poison`]).
+
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use aegis_store::Claim;
+use tokio::sync::OnceCell;
+
+use crate::cancel::{CancelReason, Canceller};
+use crate::gate::Key;
+use crate::incarnation::Incarnation;
+use crate::kinds::Kind;
+use crate::parts::Parts;
+use crate::poison::Poison;
+use crate::shared::Shared;
+use crate::task_error::{EngineStop, TaskError};
+use crate::writer::{Position, Writer};
+
+/// How far an execution has come, locally.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// In the local queue.
+    Queued,
+    /// Its handler runs.
+    Running,
+    /// Its handler has returned; its end is being reported.
+    Stopped,
+}
+
+/// What a used name stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Used {
+    Step,
+    Operation,
+}
+
+/// One execution.
+pub(crate) struct Execution {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) incarnation: Arc<Incarnation>,
+    pub(crate) kind: Arc<Kind>,
+    /// As claimed; the input is taken out when it starts.
+    pub(crate) claim: Claim,
+    pub(crate) canceller: Canceller,
+    pub(crate) writer: Writer,
+    pub(crate) parts: OnceCell<Parts>,
+    /// The database has refused a write.
+    pub(crate) fenced: AtomicBool,
+    /// The completion was done inside the handler's own transaction.
+    pub(crate) completed: AtomicBool,
+    input: Mutex<Option<Vec<u8>>>,
+    poison: Mutex<Option<Poison>>,
+    used: Mutex<HashSet<(Used, String, String)>>,
+    stage: AtomicU8,
+}
+
+impl Execution {
+    pub(crate) fn new(
+        shared: &Arc<Shared>,
+        incarnation: &Arc<Incarnation>,
+        kind: &Arc<Kind>,
+        mut claim: Claim,
+    ) -> Arc<Self> {
+        let input = std::mem::take(&mut claim.input);
+        let position = Position {
+            held: claim.held,
+            lane: claim.lane,
+            ended: false,
+        };
+        let execution = Self {
+            shared: Arc::clone(shared),
+            incarnation: Arc::clone(incarnation),
+            kind: Arc::clone(kind),
+            canceller: Canceller::default(),
+            writer: Writer::new(position),
+            parts: OnceCell::new(),
+            fenced: AtomicBool::new(false),
+            completed: AtomicBool::new(false),
+            input: Mutex::new(Some(input)),
+            poison: Mutex::new(None),
+            used: Mutex::new(HashSet::new()),
+            stage: AtomicU8::new(0),
+            claim,
+        };
+        if let Some(cause) = execution.claim.cancel {
+            execution.canceller.cancel(cause.into());
+        }
+        Arc::new(execution)
+    }
+
+    pub(crate) fn key(&self) -> Key {
+        (self.claim.held.task, self.claim.held.epoch)
+    }
+
+    /// Does this claim only settle open operations?
+    pub(crate) fn is_settling(&self) -> bool {
+        self.claim.pending.is_some()
+    }
+
+    pub(crate) fn take_input(&self) -> Vec<u8> {
+        self.input
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
+            .unwrap_or_default()
+    }
+
+    pub(crate) fn stage(&self) -> Stage {
+        match self.stage.load(Ordering::SeqCst) {
+            0 => Stage::Queued,
+            1 => Stage::Running,
+            _ => Stage::Stopped,
+        }
+    }
+
+    pub(crate) fn set_stage(&self, stage: Stage) {
+        self.stage.store(stage as u8, Ordering::SeqCst);
+    }
+
+    /// Remembers what the engine raised.
+    pub(crate) fn poison(&self, poison: Poison) {
+        let mut stored = self.poison.lock().unwrap_or_else(PoisonError::into_inner);
+        *stored = Some(match stored.take() {
+            None => poison,
+            Some(standing) => standing.and(poison),
+        });
+    }
+
+    pub(crate) fn poisoned(&self) -> Option<Poison> {
+        self.poison
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// The task is somebody else's, or will be: stop.
+    pub(crate) fn lose(&self) -> EngineStop {
+        self.poison(Poison::LeaseLost);
+        self.canceller.cancel(CancelReason::LeaseLost);
+        EngineStop::LeaseLost
+    }
+
+    /// The database has refused a write: counted, and the end of this execution.
+    pub(crate) fn refused(&self) -> EngineStop {
+        self.shared.counters.fenced.add(1);
+        self.fenced.store(true, Ordering::SeqCst);
+        self.lose()
+    }
+
+    /// May new work (a step, an operation) begin?
+    pub(crate) fn may_begin(&self) -> Result<(), TaskError> {
+        if let Some(reason) = self.canceller.reason() {
+            self.poison(match reason {
+                CancelReason::LeaseLost => Poison::LeaseLost,
+                other => Poison::Cancelled(other),
+            });
+            return Err(EngineStop::Cancelled { reason }.into());
+        }
+        match self.poisoned() {
+            None => Ok(()),
+            Some(poison) => Err(raised(poison).into()),
+        }
+    }
+
+    /// New work in a claim that only settles is refused.
+    pub(crate) fn not_while_settling(&self) -> Result<(), TaskError> {
+        if self.is_settling() {
+            self.poison(Poison::SettlingOnly);
+            return Err(EngineStop::SettlingOnly.into());
+        }
+        Ok(())
+    }
+
+    /// Marks a (name, key) as used. False: it was used before in this attempt.
+    pub(crate) fn first_use(&self, what: Used, name: &str, key: &str) -> bool {
+        self.used
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert((what, name.to_owned(), key.to_owned()))
+    }
+
+    /// Operations that were reached in this attempt, as (name, key).
+    pub(crate) fn was_used(&self, what: Used, name: &str, key: &str) -> bool {
+        self.used
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .contains(&(what, name.to_owned(), key.to_owned()))
+    }
+
+    /// Something moved.
+    pub(crate) fn progress(&self) {
+        self.shared.counters.progress_ticks.add(1);
+    }
+}
+
+/// What a standing poison looks like to a handler that goes on.
+pub(crate) fn raised(poison: Poison) -> EngineStop {
+    match poison {
+        Poison::LeaseLost => EngineStop::LeaseLost,
+        Poison::Unknown { mut operations, .. } => EngineStop::EffectUnknown {
+            operation: operations.pop().unwrap_or_default(),
+        },
+        Poison::Quiet { after } => EngineStop::QuietPeriod {
+            operation: "of before".to_owned(),
+            after,
+        },
+        Poison::SettlingOnly => EngineStop::SettlingOnly,
+        Poison::Cancelled(reason) => EngineStop::Cancelled { reason },
+    }
+}
