@@ -125,7 +125,7 @@ impl Cancellation<'_> {
     }
 
     /// Returns when this execution is asked to stop.
-    pub async fn wait(&self) -> CancelReason {
+    pub async fn wait(self) -> CancelReason {
         self.canceller.token.cancelled().await;
         // The reason is stored before the token fires.
         self.canceller.reason().unwrap_or(CancelReason::Requested)

@@ -145,7 +145,7 @@ impl<C> TaskContext<C> {
     ) -> Result<T, TaskError> {
         tokio::select! {
             biased;
-            reason = async { self.cancelled().wait().await } => Err(self.stop(reason)),
+            reason = self.cancelled().wait() => Err(self.stop(reason)),
             value = work => Ok(value),
         }
     }
