@@ -22,7 +22,7 @@ impl Default for Budgets {
     fn default() -> Self {
         Self {
             stop_acquiring: Duration::from_secs(10),
-            drain: Duration::from_secs(420),
+            drain: Duration::from_mins(7),
             cancel_and_save: Duration::from_secs(30),
             exit_margin: Duration::from_secs(140),
         }

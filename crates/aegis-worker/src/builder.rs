@@ -47,9 +47,10 @@ impl Worker {
             queue_slots: Vec::new(),
             options: Options {
                 name: "worker".to_owned(),
-                host: nix::unistd::gethostname()
-                    .map(|name| name.to_string_lossy().into_owned())
-                    .unwrap_or_else(|_| "unknown".to_owned()),
+                host: nix::unistd::gethostname().map_or_else(
+                    |_| "unknown".to_owned(),
+                    |name| name.to_string_lossy().into_owned(),
+                ),
                 release: "none".to_owned(),
                 build: "none".to_owned(),
                 digest: "none".to_owned(),
@@ -241,18 +242,16 @@ impl WorkerBuilder {
             if kinds.find(&queue, &name).is_some() {
                 return Err(WorkerError::TwoHandlers { kind: name, queue });
             }
-            let queue_index = match kinds.queues.iter().position(|(known, _)| *known == queue) {
-                Some(index) => index,
-                None => {
-                    let slots = self
-                        .queue_slots
-                        .iter()
-                        .find(|(known, _)| *known == queue)
-                        .map_or(total, |(_, slots)| *slots);
-                    kinds.queues.push((queue.clone(), slots));
-                    kinds.queues.len() - 1
-                }
-            };
+            let known = kinds.queues.iter().position(|(known, _)| *known == queue);
+            let queue_index = known.unwrap_or(kinds.queues.len());
+            if known.is_none() {
+                let slots = self
+                    .queue_slots
+                    .iter()
+                    .find(|(known, _)| *known == queue)
+                    .map_or(total, |(_, slots)| *slots);
+                kinds.queues.push((queue.clone(), slots));
+            }
             kinds.all.push(Arc::new(Kind {
                 index: kinds.all.len(),
                 queue,

@@ -28,14 +28,22 @@ struct Claimer {
     shared: Arc<Shared>,
     events: mpsc::UnboundedSender<Event>,
     cursor: Cursor,
-    /// The last look found less than was asked for: only a hint or a tick makes another look worthwhile.
-    exhausted: bool,
+    supply: Supply,
     /// The last tick found a suspect.
     suspects: bool,
     /// This worker has to become empty and take suspects.
     duty: bool,
     /// A suspect runs.
     alone: bool,
+}
+
+/// What the last look said about the next one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Supply {
+    /// Perhaps there is more.
+    More,
+    /// It found less than was asked for: only a hint or a tick makes another look worthwhile.
+    Exhausted,
 }
 
 /// Which statement an acquisition uses.
@@ -54,7 +62,7 @@ pub(crate) async fn run(shared: Arc<Shared>, events: mpsc::UnboundedSender<Event
             lane: rand::random_range(0..=i32::MAX),
             tenant: 0,
         },
-        exhausted: false,
+        supply: Supply::More,
         suspects: false,
         duty: false,
         alone: false,
@@ -75,7 +83,7 @@ pub(crate) async fn run(shared: Arc<Shared>, events: mpsc::UnboundedSender<Event
         tokio::select! {
             () = tokio::time::sleep_until(tick_at) => {}
             () = claimer.shared.wake.notified() => {}
-            () = hints.next() => claimer.exhausted = false,
+            () = hints.next() => claimer.supply = Supply::More,
             () = claimer.shared.drain.cancelled() => {
                 claimer.shared.gate.until(|view| view.state() == GateState::Draining).await;
             }
@@ -92,7 +100,11 @@ impl Claimer {
         };
         match self.shared.store.tick(incarnation.id).await {
             Ok(tick) => {
-                self.exhausted = !tick.claimable;
+                self.supply = if tick.claimable {
+                    Supply::More
+                } else {
+                    Supply::Exhausted
+                };
                 self.suspects = tick.suspects;
                 self.duty = tick.duty;
                 let due = Duration::from_millis(tick.next_due_ms.unsigned_abs());
@@ -124,7 +136,7 @@ impl Claimer {
             self.alone = self.suspects;
             return true;
         }
-        if self.duty || self.exhausted {
+        if self.duty || self.supply == Supply::Exhausted {
             return false;
         }
         if in_flight > shared.options.slots + UNREPORTED_MAX {
@@ -136,7 +148,9 @@ impl Claimer {
         }
         let asked = room.count;
         let given = self.acquire(&incarnation, What::Ready).await;
-        self.exhausted = given < asked;
+        if given < asked {
+            self.supply = Supply::Exhausted;
+        }
         given > 0
     }
 

@@ -37,16 +37,22 @@ pub(crate) struct Facts {
     pub(crate) returned: Returned,
     pub(crate) poison: Option<Poison>,
     pub(crate) cancelled: Option<CancelReason>,
-    /// The completion was done inside the handler's own transaction.
-    pub(crate) completed: bool,
-    /// The database has refused a write of this claim.
-    pub(crate) fenced: bool,
+    pub(crate) standing: Standing,
+    /// A claim that only settles open operations: the dispatched ones that this attempt did not reach.
+    pub(crate) settling: Option<Vec<String>>,
+}
+
+/// How the claim stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Standing {
     /// The worker believes to be eligible.
-    pub(crate) eligible: bool,
-    /// The claim only settles open operations.
-    pub(crate) settling: bool,
-    /// Dispatched operations that this attempt did not reach.
-    pub(crate) untouched: Vec<String>,
+    Eligible,
+    /// It does not.
+    Doubtful,
+    /// The database has refused a write of this claim.
+    Fenced,
+    /// The completion was done inside the handler's own transaction.
+    Completed,
 }
 
 /// What is reported.
@@ -103,9 +109,11 @@ fn fail(code: &str, message: String, retryable: bool) -> End {
 
 /// Decides. Pure.
 pub(crate) fn decide(facts: Facts) -> End {
-    if facts.completed || facts.fenced {
-        return End::Nothing;
-    }
+    let eligible = match facts.standing {
+        Standing::Completed | Standing::Fenced => return End::Nothing,
+        Standing::Eligible => true,
+        Standing::Doubtful => false,
+    };
     match facts.poison {
         Some(Poison::Unknown { operations, note }) => return doubt(operations, note),
         Some(Poison::Quiet { after }) => {
@@ -117,14 +125,14 @@ pub(crate) fn decide(facts: Facts) -> End {
                 note: Some("a late request may still arrive".to_owned()),
             };
         }
-        Some(Poison::LeaseLost) => return given_up(CancelReason::LeaseLost, facts.eligible),
-        Some(Poison::Cancelled(reason)) => return given_up(reason, facts.eligible),
-        Some(Poison::SettlingOnly) => return settled(facts.untouched),
+        Some(Poison::LeaseLost) => return given_up(CancelReason::LeaseLost, eligible),
+        Some(Poison::Cancelled(reason)) => return given_up(reason, eligible),
+        Some(Poison::SettlingOnly) => return settled(facts.settling.unwrap_or_default()),
         None => {}
     }
-    let error = match facts.returned {
-        Returned::Result(_) if facts.settling => return settled(facts.untouched),
-        Returned::Result(result) if result.len() > PAYLOAD_BYTES_MAX => {
+    let error = match (facts.returned, facts.settling) {
+        (Returned::Result(_), Some(untouched)) => return settled(untouched),
+        (Returned::Result(result), None) if result.len() > PAYLOAD_BYTES_MAX => {
             return fail(
                 ErrorCode::PAYLOAD_TOO_LARGE.as_str(),
                 format!(
@@ -134,15 +142,12 @@ pub(crate) fn decide(facts: Facts) -> End {
                 false,
             );
         }
-        Returned::Result(result) => return End::Complete(Some(result)),
-        Returned::Panicked(text) => return fail("panic", text, true),
-        Returned::NotStarted => {
-            return given_up(
-                facts.cancelled.unwrap_or(CancelReason::LeaseLost),
-                facts.eligible,
-            );
+        (Returned::Result(result), None) => return End::Complete(Some(result)),
+        (Returned::Panicked(text), _) => return fail("panic", text, true),
+        (Returned::NotStarted, _) => {
+            return given_up(facts.cancelled.unwrap_or(CancelReason::LeaseLost), eligible);
         }
-        Returned::Error(error) => error,
+        (Returned::Error(error), _) => error,
     };
     let postponed = |run_at, after| End::Release {
         cause: Cause::Snooze,
@@ -158,7 +163,7 @@ pub(crate) fn decide(facts: Facts) -> End {
         (TaskError::SleepUntil { at }, None | Some(CancelReason::Drain)) => {
             postponed(Some(at), None)
         }
-        (_, Some(reason)) => given_up(reason, facts.eligible),
+        (_, Some(reason)) => given_up(reason, eligible),
         (
             TaskError::Retryable {
                 code,
@@ -233,11 +238,8 @@ pub(crate) async fn report(execution: Arc<Execution>, returned: Returned) {
         returned,
         poison: execution.poisoned(),
         cancelled: execution.canceller.reason(),
-        completed: execution.completed.load(Ordering::SeqCst),
-        fenced: execution.fenced.load(Ordering::SeqCst),
-        eligible: execution.incarnation.fence.is_eligible(),
-        settling: execution.is_settling(),
-        untouched: untouched(&execution).await,
+        standing: standing(&execution),
+        settling: untouched(&execution).await,
     };
     let drained = facts.cancelled == Some(CancelReason::Drain);
     match decide(facts) {
@@ -284,26 +286,34 @@ fn count(execution: &Execution, end: &End, drained: bool) {
 }
 
 /// In a claim that only settles: the open operations that this attempt did not reach.
-async fn untouched(execution: &Execution) -> Vec<String> {
+async fn untouched(execution: &Execution) -> Option<Vec<String>> {
     if !execution.is_settling() {
-        return Vec::new();
+        return None;
     }
     let Ok(parts) = execution.parts().await else {
-        return Vec::new();
+        return Some(Vec::new());
     };
     let ledger = parts
         .ledger
         .lock()
         .unwrap_or_else(std::sync::PoisonError::into_inner);
-    ledger
-        .entries
-        .values()
-        .filter(|entry| {
-            entry.state == OperationState::Dispatched
-                && !execution.was_used(Used::Operation, &entry.name, &entry.key)
-        })
-        .map(|entry| entry.id.clone())
-        .collect()
+    let open = ledger.entries.values().filter(|entry| {
+        entry.state == OperationState::Dispatched
+            && !execution.was_used(Used::Operation, &entry.name, &entry.key)
+    });
+    Some(open.map(|entry| entry.id.clone()).collect())
+}
+
+fn standing(execution: &Execution) -> Standing {
+    if execution.completed.load(Ordering::SeqCst) {
+        Standing::Completed
+    } else if execution.fenced.load(Ordering::SeqCst) {
+        Standing::Fenced
+    } else if execution.incarnation.fence.is_eligible() {
+        Standing::Eligible
+    } else {
+        Standing::Doubtful
+    }
 }
 
 /// Sends an end other than a completion until it is answered, or nobody may care any more. True: it was applied.

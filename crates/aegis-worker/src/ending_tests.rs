@@ -7,11 +7,8 @@ fn facts(returned: Returned) -> Facts {
         returned,
         poison: None,
         cancelled: None,
-        completed: false,
-        fenced: false,
-        eligible: true,
-        settling: false,
-        untouched: Vec::new(),
+        standing: Standing::Eligible,
+        settling: None,
     }
 }
 
@@ -91,14 +88,14 @@ fn a_handler_cannot_swallow_what_the_engine_raised() {
 fn without_eligibility_nothing_is_said_about_an_execution_that_stopped_but_a_result_is_sent() {
     let lost = |returned| Facts {
         cancelled: Some(CancelReason::LeaseLost),
-        eligible: false,
+        standing: Standing::Doubtful,
         ..facts(returned)
     };
     assert_eq!(decide(lost(error())), End::Nothing);
     assert_eq!(decide(lost(Returned::NotStarted)), End::Nothing);
     assert_eq!(decide(lost(ok())), End::Complete(Some(b"1".to_vec())));
     let fenced = Facts {
-        fenced: true,
+        standing: Standing::Fenced,
         ..facts(ok())
     };
     assert_eq!(decide(fenced), End::Nothing);
@@ -146,9 +143,8 @@ fn a_postponement_stands_in_a_drain_but_not_against_a_cancel() {
 fn a_settling_claim_completes_or_doubts_what_it_did_not_reach() {
     let settling = |returned, poison, untouched: &[&str]| {
         decide(Facts {
-            settling: true,
             poison,
-            untouched: untouched.iter().map(|id| (*id).to_owned()).collect(),
+            settling: Some(untouched.iter().map(|id| (*id).to_owned()).collect()),
             ..facts(returned)
         })
     };
@@ -165,7 +161,7 @@ fn a_settling_claim_completes_or_doubts_what_it_did_not_reach() {
 #[test]
 fn a_completion_in_the_handlers_own_transaction_is_not_repeated() {
     let end = decide(Facts {
-        completed: true,
+        standing: Standing::Completed,
         ..facts(error())
     });
     assert_eq!(end, End::Nothing);

@@ -254,7 +254,7 @@ impl Beating {
     fn missed(&mut self, why: &str) {
         self.conn = None;
         self.shared.counters.renewals_missed.add(1);
-        tracing::warn!(worker = %self.incarnation.id, left_ms = self.incarnation.fence.left().as_millis() as u64, why, "a renewal was missed");
+        tracing::warn!(worker = %self.incarnation.id, left = ?self.incarnation.fence.left(), why, "a renewal was missed");
     }
 
     fn lost(&mut self) {

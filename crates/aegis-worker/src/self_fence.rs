@@ -40,7 +40,7 @@ pub(crate) struct SelfFence {
 impl SelfFence {
     /// After a registration that was sent at `sent_ns`.
     pub(crate) fn new(sent_ns: i64, ttl: Duration) -> Self {
-        let span_ns = to_ns(ttl - ttl / 5);
+        let span_ns = to_ns(ttl.saturating_sub(ttl / 5));
         Self {
             until_ns: AtomicI64::new(sent_ns.saturating_add(span_ns)),
             lost: AtomicBool::new(false),

@@ -109,10 +109,6 @@ impl TaskError {
     }
 
     /// Any error, with its causes, as one that may pass: for `.map_err(TaskError::passing)?`.
-    #[expect(
-        clippy::needless_pass_by_value,
-        reason = "made to be named in map_err, which passes by value"
-    )]
     pub fn passing(error: impl std::error::Error) -> Self {
         Self::retryable("error", chain(&error))
     }

@@ -284,7 +284,7 @@ impl Life {
                     tracing::warn!(error = %error, "the worker's end could not be told to the database");
                 }
                 Err(_) => {
-                    tracing::warn!("the worker's end could not be told to the database in time")
+                    tracing::warn!("the worker's end could not be told to the database in time");
                 }
             }
         }

@@ -32,17 +32,16 @@ pub(crate) struct Writer {
     position: Arc<Mutex<Position>>,
 }
 
+/// What a sent write answered: where it left the task (`None`: the row did not move), and what it gives.
+pub(crate) type Sent<T> = Result<Outcome<(Option<Saved>, T)>, StoreError>;
+
 /// A guarded write that leaves the task running.
 pub(crate) trait Verb: Send + Sync + 'static {
     /// What an applied write gives.
     type Out: Send + 'static;
 
     /// Sends it once.
-    fn send(
-        &self,
-        store: &Store,
-        at: Position,
-    ) -> impl Future<Output = Result<Outcome<(Option<Saved>, Self::Out)>, StoreError>> + Send;
+    fn send(&self, store: &Store, at: Position) -> impl Future<Output = Sent<Self::Out>> + Send;
 
     /// What it gives when only the row told that it was applied.
     fn read_back(&self) -> Self::Out;

@@ -1,15 +1,14 @@
 //! Checkpoints: saved progress that the next attempt starts from.
 
-use aegis_model::Outcome;
-use aegis_store::guarded::{SaveTo, Saved};
-use aegis_store::{Store, StoreError};
+use aegis_store::Store;
+use aegis_store::guarded::SaveTo;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::context::TaskContext;
 use crate::protocols::Part;
 use crate::task_error::TaskError;
-use crate::writer::{Position, Verb};
+use crate::writer::{Position, Sent, Verb};
 
 impl<C: Serialize + DeserializeOwned> TaskContext<C> {
     /// The latest checkpoint of earlier attempts, brought to the handler's own protocol; `None` when there is none.
@@ -57,11 +56,7 @@ struct Checkpoint {
 impl Verb for Checkpoint {
     type Out = ();
 
-    async fn send(
-        &self,
-        store: &Store,
-        at: Position,
-    ) -> Result<Outcome<(Option<Saved>, ())>, StoreError> {
+    async fn send(&self, store: &Store, at: Position) -> Sent<()> {
         let to = SaveTo {
             held: at.held,
             lane: at.lane,

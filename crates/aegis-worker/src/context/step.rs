@@ -3,9 +3,8 @@
 use std::fmt::Display;
 use std::future::Future;
 
-use aegis_model::Outcome;
-use aegis_store::guarded::{SaveTo, Saved, StepValue};
-use aegis_store::{Store, StoreError};
+use aegis_store::Store;
+use aegis_store::guarded::{SaveTo, StepValue};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -13,7 +12,7 @@ use crate::context::TaskContext;
 use crate::execution::Used;
 use crate::protocols::Part;
 use crate::task_error::TaskError;
-use crate::writer::{Position, Verb};
+use crate::writer::{Position, Sent, Verb};
 
 impl<C> TaskContext<C> {
     /// Runs `run` once for a task, whatever the number of attempts: when it is done its value is stored, and later attempts
@@ -78,11 +77,7 @@ struct Step {
 impl Verb for Step {
     type Out = ();
 
-    async fn send(
-        &self,
-        store: &Store,
-        at: Position,
-    ) -> Result<Outcome<(Option<Saved>, ())>, StoreError> {
+    async fn send(&self, store: &Store, at: Position) -> Sent<()> {
         let step = StepValue {
             name: self.name.clone(),
             key: self.key.clone(),

@@ -70,18 +70,14 @@ fn innermost(address: IpAddr) -> IpAddr {
     let IpAddr::V6(v6) = address else {
         return address;
     };
-    let s = v6.segments();
-    let v4 = |high: u16, low: u16| {
-        let [a, b] = high.to_be_bytes();
-        let [c, d] = low.to_be_bytes();
-        IpAddr::V4(Ipv4Addr::new(a, b, c, d))
-    };
-    match s {
-        [0, 0, 0, 0, 0, 0xffff, high, low] => v4(high, low),
+    match v6.segments() {
+        // Unspecified and loopback are IPv6's own.
         [0, 0, 0, 0, 0, 0, 0, 0 | 1] => address,
-        [0, 0, 0, 0, 0, 0, high, low] => v4(high, low),
-        [0x64, 0xff9b, 0, 0, 0, 0, high, low] => v4(high, low),
-        [0x2002, high, low, ..] => v4(high, low),
+        [0, 0, 0, 0, 0, 0 | 0xffff, high, low]
+        | [0x64, 0xff9b, 0, 0, 0, 0, high, low]
+        | [0x2002, high, low, ..] => {
+            IpAddr::V4(Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low)))
+        }
         _ => address,
     }
 }
@@ -110,12 +106,12 @@ fn reach_v4(address: Ipv4Addr) -> Reach {
 }
 
 fn reach_v6(address: Ipv6Addr) -> Reach {
-    let s = address.segments();
-    match s[0] {
+    let [first, second, ..] = address.segments();
+    match first {
         0 if address == Ipv6Addr::LOCALHOST => Reach::Loopback,
         0xfc00..=0xfdff => Reach::Private,
         // Global unicast, without documentation and Teredo.
-        0x2001 if matches!(s[1], 0xdb8 | 0) => Reach::Never,
+        0x2001 if matches!(second, 0xdb8 | 0) => Reach::Never,
         0x2000..=0x3fff => Reach::Public,
         _ => Reach::Never,
     }

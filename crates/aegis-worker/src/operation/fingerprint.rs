@@ -18,10 +18,12 @@ pub(crate) fn fingerprint(name: &str, class: Class, request: &Value) -> Vec<u8> 
 
 /// A fingerprint for people.
 pub(crate) fn shown(fingerprint: &[u8]) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let digit = |four: u8| char::from(DIGITS[usize::from(four)]);
     fingerprint
         .iter()
         .take(8)
-        .map(|byte| format!("{byte:02x}"))
+        .flat_map(|byte| [digit(byte >> 4), digit(byte & 15)])
         .collect()
 }
 

@@ -11,10 +11,14 @@ pub fn operation_id(task: Uuid, name: &str, key: &str, version: u32) -> String {
 
 /// Also escapes what an HTTP header cannot carry.
 fn escaped(part: &str) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
+    let digit = |four: u8| char::from(DIGITS[usize::from(four)]);
     let mut text = String::with_capacity(part.len());
     for byte in part.bytes() {
         match byte {
-            b'/' | b'%' | 0..=b' ' | 0x7f..=0xff => text.push_str(&format!("%{byte:02X}")),
+            b'/' | b'%' | 0..=b' ' | 0x7f..=0xff => {
+                text.extend(['%', digit(byte >> 4), digit(byte & 15)]);
+            }
             plain => text.push(char::from(plain)),
         }
     }

@@ -1,10 +1,10 @@
 //! The guarded writes of an operation, as the writer sends them.
 
-use aegis_model::{Class, Outcome};
-use aegis_store::guarded::{Dispatch, Dispatched, OperationResult, Saved};
-use aegis_store::{Store, StoreError};
+use aegis_model::Class;
+use aegis_store::Store;
+use aegis_store::guarded::{Dispatch, Dispatched, OperationResult};
 
-use crate::writer::{Position, Verb};
+use crate::writer::{Position, Sent, Verb};
 
 /// The dispatch commit.
 pub(crate) struct DispatchVerb {
@@ -36,11 +36,7 @@ pub(crate) enum Go {
 impl Verb for DispatchVerb {
     type Out = Go;
 
-    async fn send(
-        &self,
-        store: &Store,
-        at: Position,
-    ) -> Result<Outcome<(Option<Saved>, Go)>, StoreError> {
+    async fn send(&self, store: &Store, at: Position) -> Sent<Go> {
         let dispatch = Dispatch {
             held: at.held,
             lane: at.lane,
@@ -90,11 +86,7 @@ pub(crate) struct SettleVerb {
 impl Verb for SettleVerb {
     type Out = ();
 
-    async fn send(
-        &self,
-        store: &Store,
-        at: Position,
-    ) -> Result<Outcome<(Option<Saved>, ())>, StoreError> {
+    async fn send(&self, store: &Store, at: Position) -> Sent<()> {
         let result = OperationResult {
             held: at.held,
             lane: at.lane,
@@ -124,11 +116,7 @@ pub(crate) struct WithdrawVerb {
 impl Verb for WithdrawVerb {
     type Out = ();
 
-    async fn send(
-        &self,
-        store: &Store,
-        at: Position,
-    ) -> Result<Outcome<(Option<Saved>, ())>, StoreError> {
+    async fn send(&self, store: &Store, at: Position) -> Sent<()> {
         let saved = store
             .withdraw(at.held, at.lane, self.id.clone(), self.note.clone())
             .await?;

@@ -1,4 +1,10 @@
 //! The worker runtime on a real PostgreSQL: one database a test, no sleeps where a wait on something observable works.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a panic with a sentence is how a test fails"
+)]
+
 mod happy;
 mod support;
