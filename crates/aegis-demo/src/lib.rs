@@ -6,6 +6,7 @@
 //! the binary does.
 
 pub mod acts;
+pub mod handler;
 pub mod hold;
 pub mod orders;
 pub mod payments;

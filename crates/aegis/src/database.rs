@@ -18,6 +18,11 @@ pub(crate) struct DatabaseArguments {
 }
 
 impl DatabaseArguments {
+    /// The URL, where one was given.
+    pub(crate) fn given(&self) -> Option<&str> {
+        self.database_url.as_deref()
+    }
+
     /// The URL as given.
     pub(crate) fn url(&self) -> Result<&str, Failure> {
         self.database_url.as_deref().ok_or_else(|| {

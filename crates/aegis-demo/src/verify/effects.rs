@@ -8,14 +8,14 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use super::breach::{Breach, BreachKind, Counts};
 use super::facts::{EngineFacts, OperationFact, OperationState, Resolution, TaskState};
 use crate::payments::record::{Call, Event, RecordLine, Refusal};
-use crate::payments::{Effect, EffectClass, FencingToken};
+use crate::payments::{Behaviour, Effect, EffectClass, FencingToken};
 
 /// What the record says about one operation.
 #[derive(Debug, Default)]
 struct Seen<'a> {
     /// The lines in which it took place, in order.
     applied: Vec<(u64, &'a Call)>,
-    /// Every call of it, whatever came of it.
+    /// Every call of it that may have taken place for all that its caller knew.
     calls: u64,
 }
 
@@ -36,7 +36,15 @@ pub(super) fn judge(
             .applied
             .last()
             .is_some_and(|(_, last)| last.call == call.call);
-        entry.calls += u64::from(!again);
+        // Answered before anything took place: the caller was told, so calling again repeats nothing.
+        let told = matches!(
+            line.event,
+            Event::Dropped {
+                behaviour: Behaviour::ErrorBefore,
+                ..
+            }
+        );
+        entry.calls += u64::from(!again && !told);
         if let Event::Applied { call, .. } = &line.event {
             entry.applied.push((line.seq, call));
             counts.effects_applied += 1;

@@ -1,0 +1,79 @@
+//! `aegis db`, and what every command says about its database.
+
+use aegis_testkit::{TestDb, process_slot};
+
+use crate::support::{Place, command, run};
+
+#[tokio::test]
+async fn process_install_status_maintain_and_adopt() {
+    let _slot = process_slot();
+    let db = TestDb::empty().await;
+    let place = Place { url: db.url(), db };
+    let early = place.run(&["task", "list"]).await;
+    assert_eq!(early.code, 5, "{early:?}");
+    let first = place.json(&["db", "install", "--days-ahead", "2"]).await;
+    assert!(!first["applied"].as_array().unwrap().is_empty(), "{first}");
+    let again = place.json(&["db", "install", "--days-ahead", "2"]).await;
+    assert!(again["applied"].as_array().unwrap().is_empty(), "{again}");
+    assert_eq!((&again["schema"], &again["partitions"]), (&first["schema"], &0.into()));
+
+    let engine = Place { url: place.db.url_as("aegis_engine"), db: place.db };
+    let status = engine.json(&["db", "status"]).await;
+    assert_eq!(status["schema"], first["schema"]);
+    assert_eq!(status["adopted"], true);
+    let table = engine.run(&["db", "status"]).await;
+    assert!(table.stdout.contains("lineage") && table.stdout.contains("PostgreSQL"), "{table:?}");
+
+    let owner = Place { url: engine.db.url(), db: engine.db };
+    let made = owner.json(&["db", "maintain", "--days-ahead", "3"]).await;
+    assert!(made["made"].as_i64().unwrap() > 0, "{made}");
+    assert_eq!(owner.run(&["db", "adopt"]).await.code, 2, "without --yes nothing is adopted");
+}
+
+#[tokio::test]
+async fn process_adopt_raises_the_floor() {
+    let _slot = process_slot();
+    let db = TestDb::new().await;
+    // The superuser's session has JIT on, which the store refuses; an owner has the role's settings.
+    let place = Place { url: db.url_as("aegis_engine"), db };
+    let before = place.json(&["db", "status"]).await["floor"].as_i64().unwrap();
+    let adopted = place.json(&["db", "adopt", "--yes"]).await;
+    assert_eq!(adopted["floor"].as_i64().unwrap(), before + 1);
+}
+
+#[tokio::test]
+async fn process_a_database_that_is_not_there_is_exit_code_5() {
+    let _slot = process_slot();
+    for words in [
+        vec!["task", "list"],
+        vec!["db", "status"],
+        vec!["operation", "list"],
+        vec!["worker", "list"],
+        vec!["demo", "verify", "--record", "/dev/null"],
+    ] {
+        // Nobody listens on a port of 1.
+        let ran = run(command(Some("postgresql://nobody@127.0.0.1:1/none"), &words)).await;
+        assert_eq!(ran.code, 5, "{words:?}: {ran:?}");
+        assert!(ran.stderr.contains("127.0.0.1 port 1"), "it says where: {ran:?}");
+        assert!(ran.stdout.is_empty(), "{ran:?}");
+    }
+}
+
+#[tokio::test]
+async fn process_without_a_database_or_with_wrong_words_it_is_exit_code_2() {
+    let _slot = process_slot();
+    for words in [
+        vec!["task", "list"],
+        vec!["task", "nonsense"],
+        vec!["--nonsense"],
+        vec!["task", "list", "--state", "nonsense"],
+        vec!["operation", "resolve", "x"],
+        vec!["db", "install", "--days-ahead", "0"],
+    ] {
+        let ran = run(command(None, &words)).await;
+        assert_eq!(ran.code, 2, "{words:?}: {ran:?}");
+        assert!(!ran.stderr.is_empty() && ran.stdout.is_empty(), "{ran:?}");
+    }
+    let bad = run(command(Some("nonsense"), &["task", "list"])).await;
+    assert_eq!(bad.code, 2, "{bad:?}");
+}
