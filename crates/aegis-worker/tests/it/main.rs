@@ -6,5 +6,7 @@
     reason = "a panic with a sentence is how a test fails"
 )]
 
+mod checkpoints;
 mod happy;
+mod steps;
 mod support;

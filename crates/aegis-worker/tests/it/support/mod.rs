@@ -1,10 +1,12 @@
 //! What the tests share: a database with a store, short leases, running workers, submitted tasks.
 
+pub(crate) mod proxy;
+
 use std::time::Duration;
 
 use aegis_store::view::TaskDetail;
-use aegis_store::{Config, NewTask, Store};
-use aegis_testkit::TestDb;
+use aegis_store::{Config, NewTask, RetryPolicy, Store};
+use aegis_testkit::{TestDb, wait_until};
 use aegis_worker::{Budgets, Exit, Worker, WorkerBuilder, WorkerError, WorkerHandle};
 use serde_json::Value;
 use tokio::sync::oneshot;
@@ -54,6 +56,21 @@ impl Bench {
                 self.causes(task).await
             ),
         }
+    }
+
+    /// Waits until a task has so many steps.
+    pub(crate) async fn wait_steps(&self, task: Uuid, wanted: i64) {
+        let sql = "select count(*) from aegis.step where task = $1";
+        wait_until("the steps", BOUND, async || {
+            self.count(sql, task).await == wanted
+        })
+        .await;
+    }
+
+    /// One number about a task.
+    pub(crate) async fn count(&self, sql: &str, task: Uuid) -> i64 {
+        let row = self.db.admin.query_one(sql, &[&task]).await.unwrap();
+        row.get(0)
     }
 
     /// The causes of a task's events, in order.
@@ -120,4 +137,21 @@ impl Running {
 pub(crate) fn result(task: &TaskDetail) -> Value {
     assert_eq!(task.state, 5, "{task:?}");
     serde_json::from_slice(task.result.as_deref().unwrap()).unwrap()
+}
+
+/// A policy whose retries do not keep a test waiting.
+pub(crate) fn quick_retries() -> RetryPolicy {
+    RetryPolicy {
+        backoff_initial_ms: 1,
+        backoff_cap_ms: 1,
+        ..RetryPolicy::default()
+    }
+}
+
+/// Waits until a worker has so many handlers running.
+pub(crate) async fn started(worker: &Running, wanted: usize) {
+    wait_until("running handlers", BOUND, async || {
+        worker.handle.snapshot().executing == wanted
+    })
+    .await;
 }
