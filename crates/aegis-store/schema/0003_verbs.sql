@@ -147,6 +147,7 @@ CREATE FUNCTION aegis.cancel_task(p_task uuid, p_actor text, p_reason text) RETU
 DECLARE
     t aegis.task;
     after smallint;
+    requested timestamptz;
 BEGIN
     SELECT * INTO t FROM aegis.task WHERE id = p_task FOR NO KEY UPDATE;
     IF t.id IS NULL THEN
@@ -158,8 +159,8 @@ BEGIN
         jsonb_build_object('reason', p_reason));
     IF t.state = 2 THEN
         -- From the first request on only `kill_after` counts: neither an attempt's own deadline nor a second request moves it.
-        UPDATE aegis.task SET cancel_at = coalesce(cancel_at, clock_timestamp()), cancel_cause = 0,
-            next_deadline = coalesce(cancel_at, clock_timestamp())
+        requested := coalesce(t.cancel_at, clock_timestamp());
+        UPDATE aegis.task SET cancel_at = requested, cancel_cause = 0, next_deadline = requested
                 + (SELECT kill_after_ms FROM aegis.policy WHERE id = t.policy) * interval '1 ms'
         WHERE id = t.id;
         RETURN 'requested';

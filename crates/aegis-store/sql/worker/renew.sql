@@ -1,13 +1,14 @@
--- One beat: moves the lease while it still holds, in the guarded form. No row: the lease is lost, for ever (or this beat is
--- older than one already stored). `state` 1: somebody asked this worker to drain.
+-- One beat: moves the lease while it still holds, in the guarded form. No row: the lease is lost, for ever. A beat that is not
+-- newer than the stored one moves nothing and is answered all the same. `state` 1: somebody asked this worker to drain.
 --
 -- lock: the lease row FOR NO KEY UPDATE, judged after the lock
 -- index: worker_lease_pkey
 -- fence: none: the lease itself: lease_live and the number of the beat, judged after its lock
 -- returns: optional
-WITH l AS MATERIALIZED (SELECT worker FROM aegis.worker_lease WHERE worker = :worker::uuid AND beat < :beat::int8 FOR NO KEY UPDATE),
-g AS MATERIALIZED (SELECT aegis.lease_live(:worker::uuid) AS ok FROM (SELECT count(*) AS n FROM l) x WHERE x.n > 0)
-UPDATE aegis.worker_lease t SET lease_until = greatest(t.lease_until, clock_timestamp() + t.ttl_ms * interval '1 ms'), beat = :beat::int8,
-    beat_at = clock_timestamp(), executing = :executing::int4, claim_ticks = :claim_ticks::int8, progress_ticks = :progress_ticks::int8
-FROM g WHERE g.ok AND t.worker = ANY (ARRAY(SELECT l.worker FROM l))
-RETURNING t.ttl_ms, (SELECT w.state FROM aegis.worker w WHERE w.id = t.worker) AS state
+WITH l AS MATERIALIZED (SELECT worker FROM aegis.worker_lease WHERE worker = :worker::uuid FOR NO KEY UPDATE),
+g AS MATERIALIZED (SELECT aegis.lease_live(:worker::uuid) AS ok FROM (SELECT count(*) AS n FROM l) x WHERE x.n > 0),
+u AS (
+    UPDATE aegis.worker_lease t SET lease_until = greatest(t.lease_until, clock_timestamp() + t.ttl_ms * interval '1 ms'), beat = :beat::int8,
+        beat_at = clock_timestamp(), executing = :executing::int4, claim_ticks = :claim_ticks::int8, progress_ticks = :progress_ticks::int8
+    FROM g WHERE g.ok AND t.beat < :beat::int8 AND t.worker = ANY (ARRAY(SELECT l.worker FROM l)))
+SELECT e.ttl_ms, w.state FROM g, aegis.worker w JOIN aegis.worker_lease e ON e.worker = w.id WHERE g.ok AND w.id = :worker::uuid

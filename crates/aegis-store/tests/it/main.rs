@@ -4,9 +4,13 @@
     reason = "helpers of tests may fail like the tests that they help"
 )]
 
+mod blame;
+mod deadlines;
+mod effects;
 mod guard;
 mod interleave_claim;
 mod interleave_write;
 mod order;
 mod raw;
+mod retry;
 mod support;
