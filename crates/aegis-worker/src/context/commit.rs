@@ -23,15 +23,16 @@ use crate::writer::{Position, Resolved};
 impl<C: Serialize + DeserializeOwned> TaskContext<C> {
     /// Runs the handler's own SQL and saves a checkpoint in one fenced transaction. Gives what `sql` gave.
     ///
-    /// The transaction comes from a pool of its own, over the engine's connection settings. Never end it inside `sql`, and
-    /// keep it short: it ends by `idle_in_transaction_session_timeout` (10 s).
+    /// The transaction comes from a pool of its own, over the engine's connection settings and role: name the schema of your
+    /// tables (the role's `search_path` is `aegis, pg_catalog`) and grant them to it. Never end it inside `sql`, and keep it
+    /// short: it ends by `idle_in_transaction_session_timeout` (10 s).
     ///
     /// ```no_run
     /// # async fn example(ctx: aegis_worker::TaskContext<u64>) -> Result<(), aegis_worker::TaskError> {
     /// let row = 7_i64;
     /// ctx.commit(&8, move |tx| {
     ///     Box::pin(async move {
-    ///         tx.execute("update price set amount = amount * 2 where id = $1", &[&row]).await?;
+    ///         tx.execute("update public.price set amount = amount * 2 where id = $1", &[&row]).await?;
     ///         Ok(())
     ///     })
     /// })

@@ -7,6 +7,9 @@
 )]
 
 mod checkpoints;
+mod commit;
+mod ends;
 mod happy;
+mod lost_answers;
 mod steps;
 mod support;

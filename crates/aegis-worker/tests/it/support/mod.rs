@@ -51,9 +51,10 @@ impl Bench {
         match ended {
             Some(ended) => ended,
             None => panic!(
-                "task {task} has not ended: {:?}, events {:?}",
+                "task {task} has not ended: {:?}, events {:?}, errors {:?}",
                 self.store.task(task).await,
-                self.causes(task).await
+                self.causes(task).await,
+                self.store.attempt_errors(task).await
             ),
         }
     }
@@ -84,6 +85,13 @@ pub(crate) async fn store_at(url: &str) -> Store {
     let mark = if url.contains('?') { '&' } else { '?' };
     let config = Config::from_url(&format!("{url}{mark}statements=named")).unwrap();
     Store::connect(config).await.unwrap()
+}
+
+/// For a line through the proxy: the text of each statement is in each request.
+pub(crate) async fn store_at_unnamed(url: &str) -> Store {
+    Store::connect(Config::from_url(url).unwrap())
+        .await
+        .unwrap()
 }
 
 pub(crate) fn worker_on(store: Store) -> WorkerBuilder {
@@ -154,4 +162,12 @@ pub(crate) async fn started(worker: &Running, wanted: usize) {
         worker.handle.snapshot().executing == wanted
     })
     .await;
+}
+
+/// A task without input whose retries are quick.
+pub(crate) fn quick_task(kind: &str) -> NewTask {
+    NewTask {
+        policy: quick_retries(),
+        ..NewTask::new(kind, "null")
+    }
 }
