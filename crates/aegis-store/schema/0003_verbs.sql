@@ -75,6 +75,9 @@ BEGIN
         RAISE EXCEPTION 'protocol % of kind % is below 1', submit.protocol, submit.kind USING ERRCODE = 'AEG03';
     ELSIF submit.priority NOT BETWEEN 0 AND 9 THEN
         RAISE EXCEPTION 'priority % is not between 0 (first) and 9 (last)', submit.priority USING ERRCODE = 'AEG04';
+    ELSIF submit.deadline_at <= submit.run_at THEN
+        RAISE EXCEPTION 'deadline_at % of kind % is not after run_at %', submit.deadline_at, submit.kind, submit.run_at
+            USING ERRCODE = 'AEG06', HINT = 'the task could never run';
     END IF;
     tenant_no := aegis.tenant_id(submit.tenant);
     IF submit.key IS NOT NULL THEN

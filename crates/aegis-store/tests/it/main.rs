@@ -13,4 +13,5 @@ mod interleave_write;
 mod order;
 mod raw;
 mod retry;
+mod submit;
 mod support;
