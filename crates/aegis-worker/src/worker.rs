@@ -83,7 +83,7 @@ impl Worker {
             shared: Arc::clone(&shared),
             events,
             renewal: None,
-            floor_when_regressed: None,
+            awaits_adoption: false,
         };
         let exit = tokio::select! {
             exit = life.live(inbox) => exit,
@@ -107,8 +107,8 @@ struct Life {
     renewal: Option<Renewal>,
     completer: tokio::task::JoinHandle<()>,
     claimer: tokio::task::JoinHandle<()>,
-    /// The database's floor when it had lost claims: a higher one means that it was adopted.
-    floor_when_regressed: Option<i32>,
+    /// Acquisition is closed: the database has lost its newest claims, or is a copy.
+    awaits_adoption: bool,
 }
 
 impl Life {
@@ -129,7 +129,7 @@ impl Life {
                     Event::LeaseLost(lost) => if let Some(exit) = self.lease_lost(lost).await? {
                         return Ok(exit);
                     },
-                    Event::Regressed => self.regressed().await,
+                    Event::Regressed => self.regressed(),
                 },
                 _ = look.tick() => {
                     if shared.executor.is_stuck(&shared, shared.options.kill_after) {
@@ -177,7 +177,9 @@ impl Life {
                         })?;
                     self.renewal = Some(renewal);
                     shared.set_incarnation(&incarnation);
-                    shared.gate.set(GateState::Accepting);
+                    if !self.awaits_adoption {
+                        shared.gate.set(GateState::Accepting);
+                    }
                     shared.wake.notify_one();
                     return Ok(true);
                 }
@@ -225,42 +227,36 @@ impl Life {
         Ok(Some(drain::drain(&shared).await))
     }
 
-    /// Closes acquisition until the database is adopted.
-    async fn regressed(&mut self) {
-        if self.floor_when_regressed.is_some() {
-            return;
+    /// Closes acquisition until the database is adopted. The database is closed, too: this only stops asking it.
+    fn regressed(&mut self) {
+        if !self.awaits_adoption {
+            self.awaits_adoption = true;
+            self.shared.gate.set(GateState::Held);
+            tracing::error!(
+                code = aegis_model::ErrorCode::NOT_ADOPTED.as_str(),
+                "the database has lost its newest claims, or is a copy; acquisition is closed until `aegis db adopt`"
+            );
         }
-        self.shared.gate.set(GateState::Held);
-        tracing::error!(
-            code = aegis_model::ErrorCode::NOT_ADOPTED.as_str(),
-            "the database has lost its newest claims; acquisition is closed until `aegis db adopt`"
-        );
-        let floor = match self.shared.store.database_status().await {
-            Ok(status) => status.floor,
-            Err(error) => {
-                tracing::warn!(error = %error, "the database's floor cannot be read; acquisition stays closed");
-                i32::MAX
-            }
-        };
-        self.floor_when_regressed = Some(floor);
     }
 
     async fn look_for_adoption(&mut self) {
-        let Some(floor) = self.floor_when_regressed else {
+        if !self.awaits_adoption {
             return;
-        };
+        }
         match self.shared.store.database_status().await {
-            Ok(status) if status.floor > floor => {
+            Ok(status) if status.closed_at.is_none() && status.lineage_floor.is_some() => {
                 tracing::info!(
                     floor = status.floor,
                     "the database was adopted; acquisition is open again"
                 );
-                self.floor_when_regressed = None;
+                self.awaits_adoption = false;
                 self.shared.gate.set(GateState::Accepting);
                 self.shared.wake.notify_one();
             }
             Ok(_) => {}
-            Err(error) => tracing::debug!(error = %error, "the database's floor cannot be read"),
+            Err(error) => {
+                tracing::debug!(error = %error, "whether the database was adopted cannot be read");
+            }
         }
     }
 

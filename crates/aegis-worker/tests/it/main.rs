@@ -8,8 +8,10 @@
 
 mod checkpoints;
 mod commit;
+mod drain;
 mod ends;
 mod happy;
+mod lease;
 mod lost_answers;
 mod steps;
 mod support;
