@@ -68,7 +68,7 @@ impl Store {
         held: &Held,
         verb: &str,
     ) -> Result<FenceReason, StoreError> {
-        let row = task::why_fenced(session, held.task, held.owner).await?;
+        let row = task::why_fenced(session, held.owner, held.task).await?;
         let today = match &row {
             Some(row) if row.lineage_holds => lineage(row.floor, row.timeline),
             // Not today's, or no lineage at all: either way it cannot be the claim's.
