@@ -102,7 +102,7 @@ BEGIN
         INSERT INTO aegis.pending_outcome VALUES (o.*) ON CONFLICT (task) DO NOTHING;
         people := aegis.end_operations(t.id);
         UPDATE aegis.task SET state = CASE WHEN people THEN 4 ELSE 1 END, pending = o.state, rev = rev + 1,
-            ord = aegis.ord(priority), owner = NULL, claim_id = NULL, claimed_at = NULL, floor = NULL, timeline = NULL,
+            ord = aegis.ord(priority), run_at = NULL, owner = NULL, claim_id = NULL, claimed_at = NULL, floor = NULL, timeline = NULL,
             cancel_at = NULL, cancel_cause = NULL, next_deadline = NULL, deadline_at = NULL
         WHERE id = t.id;
         RETURN CASE WHEN people THEN 4 ELSE 1 END;

@@ -41,6 +41,7 @@ pub async fn maintain(
         .query_one("SELECT aegis.make_partitions($1)", &[&days_ahead])
         .await?
         .try_get(0)?;
+    finish_detaching(&client).await?;
     let days = client
         .query(
             "SELECT to_char(d, 'YYYYMMDD') AS day FROM (
@@ -70,35 +71,50 @@ pub async fn maintain(
     Ok(Maintained { made, removed_days })
 }
 
-/// Detaches and drops one partition; what an interrupted run left is finished. Names are our own: parent and eight digits.
+/// What an interrupted run left half detached is finished first: a parent has at most one such partition, and until it is gone
+/// no other can be detached.
+async fn finish_detaching(client: &tokio_postgres::Client) -> Result<(), StoreError> {
+    let rows = client
+        .query(
+            "SELECT p.relname::text, c.relname::text FROM pg_inherits i
+             JOIN pg_class p ON p.oid = i.inhparent JOIN pg_class c ON c.oid = i.inhrelid
+             WHERE i.inhdetachpending AND p.relnamespace = 'aegis'::regnamespace",
+            &[],
+        )
+        .await?;
+    for row in rows {
+        let (parent, part): (String, String) = (row.try_get(0)?, row.try_get(1)?);
+        if PARENTS.contains(&parent.as_str()) {
+            client
+                .batch_execute(&format!(
+                    "ALTER TABLE aegis.{parent} DETACH PARTITION aegis.{part} FINALIZE"
+                ))
+                .await?;
+        }
+    }
+    Ok(())
+}
+
+/// Detaches and drops one partition. Names are our own: parent and eight digits.
 async fn remove(
     client: &tokio_postgres::Client,
     parent: &str,
     day: &str,
 ) -> Result<(), StoreError> {
     let part = format!("aegis.{parent}_{day}");
-    let row = client
-        .query_opt(
-            "SELECT i.inhdetachpending FROM pg_inherits i WHERE i.inhrelid = to_regclass($1)",
+    let attached: bool = client
+        .query_one(
+            "SELECT EXISTS (SELECT FROM pg_inherits WHERE inhrelid = to_regclass($1))",
             &[&part],
         )
-        .await?;
-    match row.map(|row| row.try_get::<_, bool>(0)).transpose()? {
-        Some(true) => {
-            client
-                .batch_execute(&format!(
-                    "ALTER TABLE aegis.{parent} DETACH PARTITION {part} FINALIZE"
-                ))
-                .await?
-        }
-        Some(false) => {
-            client
-                .batch_execute(&format!(
-                    "ALTER TABLE aegis.{parent} DETACH PARTITION {part} CONCURRENTLY"
-                ))
-                .await?
-        }
-        None => {}
+        .await?
+        .try_get(0)?;
+    if attached {
+        client
+            .batch_execute(&format!(
+                "ALTER TABLE aegis.{parent} DETACH PARTITION {part} CONCURRENTLY"
+            ))
+            .await?;
     }
     client
         .batch_execute(&format!("DROP TABLE IF EXISTS {part}"))

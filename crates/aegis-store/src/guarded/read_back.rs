@@ -3,10 +3,14 @@
 //! Only one guarded write of a claim is in flight, so this is decidable from claim, epoch and rev.
 
 use aegis_model::{FenceReason, Held, State};
+use uuid::Uuid;
 
 use crate::error::StoreError;
 use crate::generated::task;
 use crate::store::Store;
+
+/// How often it is read when the connection ends.
+const READ_TRIES: u32 = 3;
 
 /// What became of a write whose answer was lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,9 +34,19 @@ impl Store {
     /// # Errors
     /// A database error; try again, it only reads.
     pub async fn read_back(&self, held: Held, digest: Option<i64>) -> Result<ReadBack, StoreError> {
+        let mut tries = 1;
+        loop {
+            // The pool may still hand out the connection on which the answer was lost.
+            match self.read_row(held.task).await {
+                Err(error) if error.lost_answer() && tries < READ_TRIES => tries += 1,
+                row => return Ok(judge(&held, digest, row?.as_ref())),
+            }
+        }
+    }
+
+    async fn read_row(&self, task: Uuid) -> Result<Option<task::ReadBackRow>, StoreError> {
         let conn = self.conn().await?;
-        let row = task::read_back(&conn.conn(), held.task).await?;
-        Ok(judge(&held, digest, row.as_ref()))
+        Ok(task::read_back(&conn.conn(), task).await?)
     }
 }
 
@@ -78,7 +92,6 @@ fn judge(held: &Held, digest: Option<i64>, row: Option<&task::ReadBackRow>) -> R
 #[cfg(test)]
 mod tests {
     use aegis_model::Lineage;
-    use uuid::Uuid;
 
     use super::*;
 

@@ -19,7 +19,8 @@ fn keyed(key: &str, input: &str) -> NewTask {
 }
 
 async fn count(bed: &Bed, table: &str) -> i64 {
-    bed.value(&format!("select count(*) from aegis.{table}"), &[]).await
+    bed.value(&format!("select count(*) from aegis.{table}"), &[])
+        .await
 }
 
 /// Tasks, bodies and keys: what a refused submit must not have left.
@@ -47,7 +48,10 @@ async fn a_batch_with_one_bad_task_writes_nothing() {
         ("priority", Box::new(|task| task.priority = 10)),
         ("policy", Box::new(|task| task.policy.max_failures = 0)),
         ("policy", Box::new(|task| task.policy.kill_after_ms = -1)),
-        ("policy", Box::new(|task| task.policy.start_to_close_ms = Some(0))),
+        (
+            "policy",
+            Box::new(|task| task.policy.start_to_close_ms = Some(0)),
+        ),
         (
             "deadline_at",
             Box::new(move |task| {
@@ -60,7 +64,10 @@ async fn a_batch_with_one_bad_task_writes_nothing() {
         let mut batch = vec![NewTask::new("k", "{}"); 3];
         change(&mut batch[1]);
         let error = bed.store.submit_batch(batch).await.unwrap_err();
-        let StoreError::BadTask { field, position, .. } = error else {
+        let StoreError::BadTask {
+            field, position, ..
+        } = error
+        else {
             panic!("{name}: {error:?}");
         };
         assert_eq!((field, position), (name, 1));
@@ -68,7 +75,12 @@ async fn a_batch_with_one_bad_task_writes_nothing() {
     let mut batch = vec![NewTask::new("k", "{}"); 3];
     batch[2].input = vec![b' '; PAYLOAD_BYTES_MAX + 1];
     let error = bed.store.submit_batch(batch).await.unwrap_err();
-    assert!(error.to_string().contains("the input of task 2 has 262145 bytes; the limit is 262144"), "{error}");
+    assert!(
+        error
+            .to_string()
+            .contains("the input of task 2 has 262145 bytes; the limit is 262144"),
+        "{error}"
+    );
     let batch = vec![NewTask::new("k", "{}"); SUBMIT_BATCH_MAX + 1];
     let error = bed.store.submit_batch(batch).await.unwrap_err();
     assert!(error.to_string().contains("10000"), "{error}");
@@ -96,9 +108,17 @@ async fn the_largest_batch_is_answered_in_order() {
 #[tokio::test]
 async fn the_same_key_and_payload_is_the_same_task() {
     let bed = Bed::new().await;
-    let first = bed.store.submit(keyed("x", r#"{"a":1,"b":[1,2]}"#)).await.unwrap();
+    let first = bed
+        .store
+        .submit(keyed("x", r#"{"a":1,"b":[1,2]}"#))
+        .await
+        .unwrap();
     assert!(first.is_new);
-    let same = bed.store.submit(keyed("x", r#"{ "b": [1, 2], "a": 1 }"#)).await.unwrap();
+    let same = bed
+        .store
+        .submit(keyed("x", r#"{ "b": [1, 2], "a": 1 }"#))
+        .await
+        .unwrap();
     assert_eq!((same.task, same.is_new), (first.task, false));
     // Another tenant, or another kind, has keys of its own.
     let mut other = keyed("x", "{}");
@@ -116,18 +136,29 @@ async fn another_payload_under_a_key_is_a_conflict_and_writes_nothing() {
     let before = written(&bed).await;
     let batch = vec![NewTask::new("k", "{}"), keyed("new", "{}"), keyed("x", "2")];
     let error = bed.store.submit_batch(batch).await.unwrap_err();
-    assert!(matches!(error, StoreError::KeyConflict { task, .. } if task == first.task), "{error:?}");
+    assert!(
+        matches!(error, StoreError::KeyConflict { task, .. } if task == first.task),
+        "{error:?}"
+    );
     // Another protocol is another payload too.
     let mut other = keyed("x", "1");
     other.protocol = 2;
-    assert!(matches!(bed.store.submit(other).await, Err(StoreError::KeyConflict { .. })));
+    assert!(matches!(
+        bed.store.submit(other).await,
+        Err(StoreError::KeyConflict { .. })
+    ));
     assert_eq!(written(&bed).await, before);
 }
 
 #[tokio::test]
 async fn twins_in_one_batch_are_one_task() {
     let bed = Bed::new().await;
-    let batch = vec![keyed("x", "1"), NewTask::new("k", "{}"), keyed("x", " 1"), keyed("y", "1")];
+    let batch = vec![
+        keyed("x", "1"),
+        NewTask::new("k", "{}"),
+        keyed("x", " 1"),
+        keyed("y", "1"),
+    ];
     let answers = bed.store.submit_batch(batch).await.unwrap();
     assert_eq!(answers[0].task, answers[2].task);
     let new: Vec<bool> = answers.iter().map(|one| one.is_new).collect();
@@ -144,7 +175,9 @@ async fn twins_in_one_batch_are_one_task() {
 async fn rl_15_a_used_key_does_not_touch_the_first_task() {
     let bed = Bed::new().await;
     let worker = bed.worker(&["k"]).await;
-    let claim = bed.claim_with(&worker, |task| task.key = Some("x".to_owned())).await;
+    let claim = bed
+        .claim_with(&worker, |task| task.key = Some("x".to_owned()))
+        .await;
     let before = bed.rows().await;
     assert!(bed.store.submit(keyed("x", "2")).await.is_err());
     let same = bed.store.submit(keyed("x", "{}")).await.unwrap();
@@ -166,14 +199,21 @@ async fn a_key_expires_no_earlier_than_its_task_ends() {
         })
         .await;
     let kept = "expires_at between now() + interval '29 days' and now() + interval '31 days'";
-    assert!(bed.value::<bool>(&format!("select {kept} from aegis.idempotency"), &[]).await);
-    bed.sql("update aegis.idempotency set expires_at = now() - interval '1 s'").await;
+    assert!(
+        bed.value::<bool>(&format!("select {kept} from aegis.idempotency"), &[])
+            .await
+    );
+    bed.sql("update aegis.idempotency set expires_at = now() - interval '1 s'")
+        .await;
     bed.tick(&worker).await;
     assert_eq!(count(&bed, "idempotency").await, 1, "the task is live");
     bed.fail(claim.held).await.applied().unwrap();
     bed.tick(&worker).await;
     assert_eq!(count(&bed, "idempotency").await, 1, "the task is parked");
-    bed.store.discard(claim.held.task, "ann", "why").await.unwrap();
+    bed.store
+        .discard(claim.held.task, "ann", "why")
+        .await
+        .unwrap();
     bed.tick(&worker).await;
     assert_eq!(count(&bed, "idempotency").await, 0);
     assert!(bed.store.submit(keyed("x", "{}")).await.unwrap().is_new);
@@ -206,7 +246,10 @@ async fn a_submit_in_the_callers_transaction_stands_and_falls_with_it() {
         let batch = vec![keyed("x", "{}"), NewTask::new("k", "{}")];
         let answers = bed.store.submit_in(&transaction, batch).await.unwrap();
         assert!(answers.iter().all(|one| one.is_new));
-        assert!(bed.store.task(answers[0].task).await.unwrap().is_none(), "seen before the commit");
+        assert!(
+            bed.store.task(answers[0].task).await.unwrap().is_none(),
+            "seen before the commit"
+        );
         if commits {
             transaction.commit().await.unwrap();
             assert_eq!(written(&bed).await, [2, 2, 1]);
@@ -219,7 +262,9 @@ async fn a_submit_in_the_callers_transaction_stands_and_falls_with_it() {
 }
 
 async fn sql_submit(client: &Client, arguments: &str) -> Result<Uuid, (String, String)> {
-    let row = client.query_one(&format!("select aegis.submit({arguments})"), &[]).await;
+    let row = client
+        .query_one(&format!("select aegis.submit({arguments})"), &[])
+        .await;
     row.map(|row| row.get(0)).map_err(|error| {
         let error = error.as_db_error().unwrap();
         (error.code().code().to_owned(), error.message().to_owned())
@@ -231,7 +276,12 @@ async fn the_sql_function_submits_for_the_submitter_role_in_any_transaction() {
     let bed = Bed::new().await;
     let client = bed.db.connect_as("aegis_submitter").await;
     client.batch_execute("begin").await.unwrap();
-    let lost = sql_submit(&client, "'new', '{}', queue => 'mail', tenant => 'acme', protocol => 3").await.unwrap();
+    let lost = sql_submit(
+        &client,
+        "'new', '{}', queue => 'mail', tenant => 'acme', protocol => 3",
+    )
+    .await
+    .unwrap();
     client.batch_execute("rollback").await.unwrap();
     assert!(bed.store.task(lost).await.unwrap().is_none());
     let id = sql_submit(
@@ -241,11 +291,20 @@ async fn the_sql_function_submits_for_the_submitter_role_in_any_transaction() {
     .await
     .unwrap();
     let task = bed.store.task(id).await.unwrap().unwrap();
-    assert_eq!((task.queue.as_str(), task.kind.as_str(), task.tenant.as_str()), ("mail", "new", "acme"));
+    assert_eq!(
+        (
+            task.queue.as_str(),
+            task.kind.as_str(),
+            task.tenant.as_str()
+        ),
+        ("mail", "new", "acme")
+    );
     assert_eq!((task.lo, task.hi, task.priority), (3, 3, Some(2)));
     assert_eq!(task.submitter.as_deref(), Some("aegis_submitter"));
     assert_eq!(task.labels.unwrap()["a"], "b");
-    let later = sql_submit(&client, "'new', '{}', run_at => now() + interval '1 h'").await.unwrap();
+    let later = sql_submit(&client, "'new', '{}', run_at => now() + interval '1 h'")
+        .await
+        .unwrap();
     assert_eq!(bed.state(later).await, State::Scheduled);
 }
 
@@ -253,12 +312,22 @@ async fn the_sql_function_submits_for_the_submitter_role_in_any_transaction() {
 async fn the_sql_function_and_the_library_share_their_keys() {
     let bed = Bed::new().await;
     let client = bed.db.connect_as("aegis_submitter").await;
-    let by_sql = sql_submit(&client, "'k', '{\"b\": 2, \"a\": 1}', key => 'x'").await.unwrap();
-    let again = sql_submit(&client, "'k', '{\"a\": 1, \"b\": 2}', key => 'x'").await.unwrap();
+    let by_sql = sql_submit(&client, "'k', '{\"b\": 2, \"a\": 1}', key => 'x'")
+        .await
+        .unwrap();
+    let again = sql_submit(&client, "'k', '{\"a\": 1, \"b\": 2}', key => 'x'")
+        .await
+        .unwrap();
     assert_eq!(by_sql, again);
-    let by_library = bed.store.submit(keyed("x", r#"{"a":1,"b":2}"#)).await.unwrap();
+    let by_library = bed
+        .store
+        .submit(keyed("x", r#"{"a":1,"b":2}"#))
+        .await
+        .unwrap();
     assert_eq!((by_library.task, by_library.is_new), (by_sql, false));
-    let (code, message) = sql_submit(&client, "'k', '{\"a\": 2}', key => 'x'").await.unwrap_err();
+    let (code, message) = sql_submit(&client, "'k', '{\"a\": 2}', key => 'x'")
+        .await
+        .unwrap_err();
     assert_eq!(code, "AEG05");
     assert!(message.contains(&by_sql.to_string()), "{message}");
     assert_eq!(written(&bed).await, [1, 1, 1]);
@@ -273,7 +342,10 @@ async fn the_sql_function_refuses_what_makes_no_sense_with_a_code() {
         ("'k', to_jsonb(repeat('x', 262144))", "AEG02"),
         ("'k', '{}', protocol => 0", "AEG03"),
         ("'k', '{}', priority => 10", "AEG04"),
-        ("'k', '{}', run_at => now() + interval '2 h', deadline_at => now() + interval '1 h'", "AEG06"),
+        (
+            "'k', '{}', run_at => now() + interval '2 h', deadline_at => now() + interval '1 h'",
+            "AEG06",
+        ),
         ("'', '{}'", "23514"),
         ("'k', '{}', key => ''", "23514"),
     ] {
@@ -289,18 +361,33 @@ async fn a_submit_wakes_those_who_listen_to_its_queue() {
     let named = format!("{}&statements=named", bed.db.url_as("aegis_engine"));
     let config = Config::from_url(&named).unwrap();
     let queue = "woken".to_owned();
-    let mut listener = Listener::connect(&config, std::slice::from_ref(&queue)).await.unwrap().unwrap();
+    let mut listener = Listener::connect(&config, std::slice::from_ref(&queue))
+        .await
+        .unwrap()
+        .unwrap();
     bed.submit("k").await;
-    bed.submit_with("k", |task| task.queue.clone_from(&queue)).await;
+    bed.submit_with("k", |task| task.queue.clone_from(&queue))
+        .await;
     let hint = tokio::time::timeout(Duration::from_secs(10), listener.hint()).await;
     assert!(hint.expect("nobody was woken"));
     // Another queue's hint is none, and the function's is one when it was asked for.
     let another = tokio::time::timeout(Duration::from_millis(50), listener.hint()).await;
     assert!(another.is_err(), "woken by another queue");
     let client = bed.db.connect_as("aegis_submitter").await;
-    sql_submit(&client, "'k', '{}', queue => 'woken', notify => true").await.unwrap();
-    assert!(tokio::time::timeout(Duration::from_secs(10), listener.hint()).await.unwrap());
+    sql_submit(&client, "'k', '{}', queue => 'woken', notify => true")
+        .await
+        .unwrap();
+    assert!(
+        tokio::time::timeout(Duration::from_secs(10), listener.hint())
+            .await
+            .unwrap()
+    );
     // Where a transaction pooler may be between there is no listening: polling is the truth.
     let unnamed = Config::from_url(&bed.db.url_as("aegis_engine")).unwrap();
-    assert!(Listener::connect(&unnamed, &[queue]).await.unwrap().is_none());
+    assert!(
+        Listener::connect(&unnamed, &[queue])
+            .await
+            .unwrap()
+            .is_none()
+    );
 }
