@@ -177,11 +177,12 @@ pub fn next_step(
 ) -> NextStep {
     match (state, class) {
         (OperationState::Intended, _) => NextStep::Dispatch,
-        (OperationState::Succeeded | OperationState::Failed, _) => NextStep::Answer,
         (OperationState::Resolved, _) if resolution == Some(Resolution::DidNotHappen) => {
             NextStep::Dispatch
         }
-        (OperationState::Resolved, _) => NextStep::Answer,
+        (OperationState::Succeeded | OperationState::Failed | OperationState::Resolved, _) => {
+            NextStep::Answer
+        }
         (OperationState::Unknown, _) | (OperationState::Dispatched, Class::Blind) => {
             NextStep::Doubt
         }

@@ -214,22 +214,28 @@ pub fn next(from: State, change: TaskChange) -> Result<State, Illegal> {
 
 /// The table as a Mermaid diagram, for `docs/task-states.md`.
 pub fn mermaid() -> String {
-    let mut text = String::from(
-        "stateDiagram-v2\n    [*] --> ready: submit\n    [*] --> scheduled: submit with run_at\n",
-    );
+    let mut lines = vec![
+        "stateDiagram-v2".to_owned(),
+        "    [*] --> ready: submit".to_owned(),
+        "    [*] --> scheduled: submit with run_at".to_owned(),
+    ];
     for (from, change, to) in TRANSITIONS {
-        let word = format!("{change:?}");
-        let mut label = String::new();
-        for (at, letter) in word.char_indices() {
-            if at > 0 && letter.is_uppercase() {
-                label.push(' ');
-            }
-            label.extend(letter.to_lowercase());
-        }
-        text.push_str(&format!("    {from} --> {to}: {label}\n"));
+        lines.push(format!("    {from} --> {to}: {}", spaced(*change)));
     }
     for end in [Succeeded, Cancelled] {
-        text.push_str(&format!("    {end} --> [*]\n"));
+        lines.push(format!("    {end} --> [*]"));
+    }
+    lines.join("\n") + "\n"
+}
+
+/// `GiveUp` as `give up`.
+fn spaced(change: TaskChange) -> String {
+    let mut text = String::new();
+    for letter in format!("{change:?}").chars() {
+        if letter.is_uppercase() && !text.is_empty() {
+            text.push(' ');
+        }
+        text.extend(letter.to_lowercase());
     }
     text
 }

@@ -37,6 +37,8 @@ macro_rules! counters {
 counters! {
     /// Tasks claimed.
     claimed,
+    /// Acquire calls sent.
+    acquisitions,
     /// Results that were accepted.
     completed,
     /// Handlers' errors that were charged.

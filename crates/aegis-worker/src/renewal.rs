@@ -46,6 +46,7 @@ impl Renewal {
             beat: 0,
             conn: None,
             fenced: false,
+            acquisitions: [u64::MAX; 2],
         };
         let stopped = stop.clone();
         let thread = std::thread::Builder::new()
@@ -83,6 +84,9 @@ struct Beating {
     conn: Option<LeaseConn>,
     /// The executions of this incarnation were cancelled because eligibility ended.
     fenced: bool,
+    /// Acquire calls sent by the end of each of the last two beats: while there were none and nothing is held, the database
+    /// cannot know of a claim that this worker does not.
+    acquisitions: [u64; 2],
 }
 
 impl Beating {
@@ -204,7 +208,10 @@ impl Beating {
     }
 
     /// Tells the database what is held and obeys what it answers.
-    async fn compare(&self) -> Result<(), StoreError> {
+    async fn compare(&mut self) -> Result<(), StoreError> {
+        let acquisitions = self.shared.counters.read().acquisitions;
+        let [idle_since, last] = self.acquisitions;
+        self.acquisitions = [last, acquisitions];
         let Some(conn) = &self.conn else {
             return Ok(());
         };
@@ -216,6 +223,9 @@ impl Beating {
             .map(|execution| execution.claim.held)
             .filter(|held| held.owner == self.incarnation.id)
             .collect();
+        if held.is_empty() && idle_since == acquisitions {
+            return Ok(());
+        }
         for (task, epoch, order) in conn.orders(self.incarnation.id, &held).await? {
             let Some(execution) = self.shared.gate.find((task, epoch)) else {
                 continue;

@@ -28,6 +28,7 @@ const LAYERS: [&[&str]; 5] = [
         "svcforge",
         "aegis-drill",
         "aegis-demo",
+        "aegis-bench",
     ],
     &["aegis"],
 ];

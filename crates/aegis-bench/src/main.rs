@@ -1,0 +1,122 @@
+//! `make bench`: the figures of the issue, as ratios to what the same server does bare, in the same run.
+//!
+//! Invariants: one private server for all figures; each ratio's two sides are measured in turns, several rounds, and the
+//! median is quoted; the last line of standard output is one JSON object.
+//!
+//! Never: a figure that was not measured in this run.
+
+mod bare;
+mod idle;
+mod latency;
+mod setting;
+mod submit;
+mod takeover;
+mod throughput;
+
+use clap::{Parser, Subcommand};
+use serde_json::{Map, Value, json};
+
+use crate::setting::Setting;
+
+/// Measures the engine against what its PostgreSQL can do bare.
+#[derive(Debug, Parser)]
+struct Arguments {
+    /// Tasks in a round of the throughput figure.
+    #[arg(long, default_value_t = 20_000)]
+    tasks: usize,
+    /// Rounds; the median is quoted.
+    #[arg(long, default_value_t = 5)]
+    rounds: usize,
+    /// Commits do not wait for the disk, on either side.
+    #[arg(long)]
+    no_fsync: bool,
+    /// Fetches PostgreSQL when there is none.
+    #[arg(long)]
+    fetch_postgres: bool,
+    #[command(subcommand)]
+    role: Option<Role>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Role {
+    /// A worker process of the benchmark's own, to be killed.
+    #[command(hide = true)]
+    Worker {
+        /// Where the database is.
+        url: String,
+        /// Its lease, in milliseconds.
+        ttl_ms: u64,
+    },
+}
+
+#[expect(clippy::print_stdout, reason = "the figures are its output")]
+fn main() -> anyhow::Result<()> {
+    let arguments = Arguments::parse();
+    tracing_subscriber::fmt()
+        .with_max_level(tracing_subscriber::filter::LevelFilter::ERROR)
+        .with_writer(std::io::stderr)
+        .init();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?;
+    if let Some(Role::Worker { url, ttl_ms }) = arguments.role {
+        return runtime.block_on(takeover::worker_process(&url, ttl_ms));
+    }
+    runtime.block_on(async {
+        let setting = Setting::start(arguments.no_fsync, arguments.fetch_postgres).await?;
+        println!(
+            "PostgreSQL {}, fsync {}, {} cores",
+            setting.version(),
+            if arguments.no_fsync { "off" } else { "on" },
+            cores()
+        );
+        let mut figures = Map::new();
+        for measured in [
+            throughput::measure(&setting, arguments.tasks, arguments.rounds).await?,
+            submit::measure(&setting, arguments.rounds).await?,
+            latency::measure(&setting).await?,
+            idle::measure(&setting).await?,
+            takeover::measure(&setting).await?,
+        ] {
+            for (name, value) in measured {
+                println!("{name:28} {value}");
+                figures.insert(name, value);
+            }
+        }
+        println!("{}", Value::Object(figures));
+        anyhow::Ok(())
+    })
+}
+
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// Named figures of one part.
+type Figures = Vec<(String, Value)>;
+
+fn figure(name: &str, value: f64) -> (String, Value) {
+    // Four digits are more than the noise lets one see.
+    (
+        name.to_owned(),
+        json!((value * 10_000.0).round() / 10_000.0),
+    )
+}
+
+/// The median of what was measured; 0 for nothing.
+fn median(values: &mut [f64]) -> f64 {
+    quantile(values, 0.5)
+}
+
+/// The value below which `share` of them lie.
+#[expect(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "an index into a small list"
+)]
+fn quantile(values: &mut [f64], share: f64) -> f64 {
+    values.sort_unstable_by(f64::total_cmp);
+    let at = ((values.len() as f64 - 1.0) * share).round().max(0.0) as usize;
+    values.get(at).copied().unwrap_or_default()
+}
