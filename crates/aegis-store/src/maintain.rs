@@ -48,14 +48,14 @@ pub async fn maintain(
                 SELECT DISTINCT to_date(right(c.relname, 8), 'YYYYMMDD') AS d FROM pg_class c
                 JOIN pg_namespace n ON n.oid = c.relnamespace AND n.nspname = 'aegis'
                 WHERE c.relkind = 'r' AND c.relname ~ '^(task_body|task_history|checkpoint|step|operation|attempt_error|task_event)_[0-9]{8}$') x
-             WHERE d < (clock_timestamp() AT TIME ZONE 'UTC')::date - $1
+             WHERE d < (clock_timestamp() AT TIME ZONE 'UTC')::date - $1::int
                AND NOT EXISTS (SELECT FROM aegis.task t WHERE t.id >= aegis.uuid7_floor(d::timestamp AT TIME ZONE 'UTC')
                    AND t.id < aegis.uuid7_floor((d + 1)::timestamp AT TIME ZONE 'UTC'))
                AND NOT EXISTS (SELECT FROM aegis.parked p WHERE p.id >= aegis.uuid7_floor(d::timestamp AT TIME ZONE 'UTC')
                    AND p.id < aegis.uuid7_floor((d + 1)::timestamp AT TIME ZONE 'UTC'))
                AND NOT EXISTS (SELECT FROM aegis.task_history h WHERE h.id >= aegis.uuid7_floor(d::timestamp AT TIME ZONE 'UTC')
                    AND h.id < aegis.uuid7_floor((d + 1)::timestamp AT TIME ZONE 'UTC')
-                   AND h.finished_at > clock_timestamp() - $1 * interval '1 day')
+                   AND h.finished_at > clock_timestamp() - $1::int * interval '1 day')
              ORDER BY d",
             &[&retention_days],
         )
