@@ -237,14 +237,7 @@ pub(crate) async fn connect_direct(config: &Config) -> Result<Client, StoreError
 }
 
 fn checksum(sql: &str) -> String {
-    Sha256::digest(sql.as_bytes())
-        .iter()
-        .fold(String::with_capacity(64), |mut text, byte| {
-            use std::fmt::Write as _;
-            // Writing to a String cannot fail.
-            let _ = write!(text, "{byte:02x}");
-            text
-        })
+    format!("{:x}", Sha256::digest(sql.as_bytes()))
 }
 
 #[cfg(test)]

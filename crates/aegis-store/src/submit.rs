@@ -3,7 +3,7 @@
 //! Invariants: everything is checked before anything is written; a batch is written whole or not at all; the same key with
 //! the same payload gives the same task; a notification is a hint, sent after the commit and outside of it.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -232,13 +232,12 @@ impl Store {
     /// [`StoreError::lost_answer`] submit again: tasks with keys are not doubled, others may be.
     pub async fn submit_batch(&self, tasks: Vec<NewTask>) -> Result<Vec<Submitted>, StoreError> {
         let resolved = self.resolve(tasks).await?;
-        let mut queues: Vec<String> = resolved
+        let queues: BTreeSet<&str> = resolved
             .tasks
             .iter()
-            .map(|task| task.queue.clone())
+            .map(|task| task.queue.as_str())
             .collect();
-        queues.sort_unstable();
-        queues.dedup();
+        let queues: Vec<String> = queues.into_iter().map(str::to_owned).collect();
         let submitted = self
             .detached(async move |store| {
                 let mut pooled = store.conn().await?;
@@ -289,16 +288,35 @@ impl Store {
             policies: Vec::with_capacity(tasks.len()),
             tasks,
         };
-        for task in &resolved.tasks {
-            let range = LaneRange {
-                lo: task.protocol,
-                hi: task.protocol,
+        for (n, task) in resolved.tasks.iter().enumerate() {
+            // Most batches are of one kind: what the task before had is not looked up again.
+            let before = n.checked_sub(1).map(|at| (&resolved.tasks[at], at));
+            let lane = match before {
+                Some((other, at))
+                    if (&other.queue, &other.kind, other.protocol)
+                        == (&task.queue, &task.kind, task.protocol) =>
+                {
+                    resolved.lanes[at]
+                }
+                _ => {
+                    let range = LaneRange {
+                        lo: task.protocol,
+                        hi: task.protocol,
+                    };
+                    self.lane_id(&task.queue, &task.kind, range).await?
+                }
             };
-            resolved
-                .lanes
-                .push(self.lane_id(&task.queue, &task.kind, range).await?);
-            resolved.tenants.push(self.tenant_id(&task.tenant).await?);
-            resolved.policies.push(self.policy_id(&task.policy).await?);
+            let tenant = match before {
+                Some((other, at)) if other.tenant == task.tenant => resolved.tenants[at],
+                _ => self.tenant_id(&task.tenant).await?,
+            };
+            let policy = match before {
+                Some((other, at)) if other.policy == task.policy => resolved.policies[at],
+                _ => self.policy_id(&task.policy).await?,
+            };
+            resolved.lanes.push(lane);
+            resolved.tenants.push(tenant);
+            resolved.policies.push(policy);
         }
         Ok(resolved)
     }
