@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::cancel::CancelReason;
 use crate::incarnation::Incarnation;
-use crate::self_fence::boot_ns;
+use crate::self_fence::{boot_ns, to_ns};
 use crate::shared::Shared;
 use crate::worker::Event;
 use crate::writer::jittered;
@@ -46,7 +46,8 @@ impl Renewal {
             beat: 0,
             conn: None,
             fenced: false,
-            acquisitions: [u64::MAX; 2],
+            acquisitions: 0,
+            busy_ns: boot_ns(),
         };
         let stopped = stop.clone();
         let thread = std::thread::Builder::new()
@@ -84,9 +85,10 @@ struct Beating {
     conn: Option<LeaseConn>,
     /// The executions of this incarnation were cancelled because eligibility ended.
     fenced: bool,
-    /// Acquire calls sent by the end of each of the last two beats: while there were none and nothing is held, the database
-    /// cannot know of a claim that this worker does not.
-    acquisitions: [u64; 2],
+    /// Acquire calls sent by the last beat.
+    acquisitions: u64,
+    /// When something was held, or an acquire call was sent, for the last time.
+    busy_ns: i64,
 }
 
 impl Beating {
@@ -209,12 +211,6 @@ impl Beating {
 
     /// Tells the database what is held and obeys what it answers.
     async fn compare(&mut self) -> Result<(), StoreError> {
-        let acquisitions = self.shared.counters.read().acquisitions;
-        let [idle_since, last] = self.acquisitions;
-        self.acquisitions = [last, acquisitions];
-        let Some(conn) = &self.conn else {
-            return Ok(());
-        };
         let held: Vec<Held> = self
             .shared
             .gate
@@ -223,9 +219,12 @@ impl Beating {
             .map(|execution| execution.claim.held)
             .filter(|held| held.owner == self.incarnation.id)
             .collect();
-        if held.is_empty() && idle_since == acquisitions {
+        if self.has_long_been_idle(held.is_empty()) {
             return Ok(());
         }
+        let Some(conn) = &self.conn else {
+            return Ok(());
+        };
         for (task, epoch, order) in conn.orders(self.incarnation.id, &held).await? {
             let Some(execution) = self.shared.gate.find((task, epoch)) else {
                 continue;
@@ -259,6 +258,18 @@ impl Beating {
             );
         }
         Ok(())
+    }
+
+    /// Whatever went missing between this worker and the database is two beats and the start deadline old by then, and was
+    /// returned: an idle worker costs one statement a beat.
+    fn has_long_been_idle(&mut self, holds_nothing: bool) -> bool {
+        let acquisitions = self.shared.counters.read().acquisitions;
+        if !holds_nothing || acquisitions != self.acquisitions {
+            self.acquisitions = acquisitions;
+            self.busy_ns = boot_ns();
+        }
+        let options = &self.shared.options;
+        boot_ns() - self.busy_ns > to_ns(options.start_ttl + options.lease_ttl)
     }
 
     fn missed(&mut self, why: &str) {
