@@ -11,6 +11,7 @@ mod guard;
 mod install;
 mod interleave_claim;
 mod interleave_write;
+mod lineage;
 mod order;
 mod partitions;
 mod raw;

@@ -27,7 +27,10 @@ fn owner(bed: &Bed) -> Config {
 /// Partitions for a day so many days ago, as they were made then. Answers its name.
 async fn make_day(bed: &Bed, ago: i32) -> String {
     let day: String = bed
-        .value("select to_char(now() at time zone 'UTC' - $1 * interval '1 day', 'YYYYMMDD')", &[&f64::from(ago)])
+        .value(
+            "select to_char(now() at time zone 'UTC' - $1 * interval '1 day', 'YYYYMMDD')",
+            &[&f64::from(ago)],
+        )
         .await;
     for parent in PARENTS {
         bed.sql(&format!(
@@ -65,7 +68,9 @@ async fn partitions_are_made_ahead_once() {
     // Up to two days ahead are there from the install.
     assert_eq!((made.made, made.removed_days.len()), (12 * 7, 0));
     assert_eq!(maintain(&owner(&bed), 14, 30).await.unwrap().made, 0);
-    let until: String = bed.value("select ((now() at time zone 'UTC')::date + 14)::text", &[]).await;
+    let until: String = bed
+        .value("select ((now() at time zone 'UTC')::date + 14)::text", &[])
+        .await;
     let status = bed.store.database_status().await.unwrap();
     assert_eq!(status.partitions_until, Some(until));
     for parent in PARENTS {
@@ -99,7 +104,9 @@ async fn a_day_goes_when_nothing_of_it_lives_or_is_parked_or_ended_lately() {
     for parent in PARENTS {
         assert!(!days(&bed, parent).await.contains(&long_gone), "{parent}");
         let table = format!("aegis.{parent}_{long_gone}");
-        let there: bool = bed.value("select to_regclass($1) is not null", &[&table]).await;
+        let there: bool = bed
+            .value("select to_regclass($1) is not null", &[&table])
+            .await;
         assert!(!there, "{table} is detached and not dropped");
     }
     bed.sql("delete from aegis.task; delete from aegis.parked; update aegis.task_history set finished_at = now() - interval '31 days'")
@@ -122,7 +129,9 @@ async fn m01_one_reader_of_an_old_day_does_not_hold_up_the_other_days() {
     );
     let day = make_day(&bed, 60).await;
     let worker = bed.worker(&["k"]).await;
-    let read = format!("select count(*) from aegis.task_body where id < aegis.uuid7_floor('{day}'::timestamp at time zone 'UTC' + interval '1 day')");
+    let read = format!(
+        "select count(*) from aegis.task_body where id < aegis.uuid7_floor('{day}'::timestamp at time zone 'UTC' + interval '1 day')"
+    );
     let insert = "insert into aegis.task_body (id, tenant, protocol, input) values (aegis.uuid7(), 1, 1, '') returning 1";
 
     // The fact.
@@ -131,8 +140,14 @@ async fn m01_one_reader_of_an_old_day_does_not_hold_up_the_other_days() {
     let dropping = dropper.spawn(&format!("drop table aegis.task_body_{day}"));
     assert_eq!(dropping.blocked().await, ["reader"]);
     let waiting = other.spawn(insert);
-    assert_eq!(waiting.blocked().await, ["dropper"], "the fact has changed: other days go on beside a DROP");
-    let cancelled: bool = bed.value("select pg_cancel_backend($1)", &[&dropper.pid()]).await;
+    assert_eq!(
+        waiting.blocked().await,
+        ["dropper"],
+        "the fact has changed: other days go on beside a DROP"
+    );
+    let cancelled: bool = bed
+        .value("select pg_cancel_backend($1)", &[&dropper.pid()])
+        .await;
     assert!(cancelled);
     assert!(dropping.done().await.is_err());
     waiting.done().await.unwrap();
@@ -142,14 +157,20 @@ async fn m01_one_reader_of_an_old_day_does_not_hold_up_the_other_days() {
     let maintaining = tokio::spawn(async move { maintain(&config, 2, 30).await });
     let detaching = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'
         and query like '%CONCURRENTLY%'";
-    wait_until("the detach that waits for the reader", Duration::from_secs(20), async || {
-        bed.value::<i64>(detaching, &[]).await == 1
-    })
+    wait_until(
+        "the detach that waits for the reader",
+        Duration::from_secs(20),
+        async || bed.value::<i64>(detaching, &[]).await == 1,
+    )
     .await;
     let held = bed.claim(&worker).await.held;
     assert_eq!(bed.complete(held).await.applied(), Some(State::Succeeded));
     other.run(insert).await;
-    assert_eq!(bed.value::<i64>(detaching, &[]).await, 1, "the detach waited no longer");
+    assert_eq!(
+        bed.value::<i64>(detaching, &[]).await,
+        1,
+        "the detach waited no longer"
+    );
     reader.run("commit").await;
     let maintained = maintaining.await.unwrap().unwrap();
     assert_eq!(maintained.removed_days, [day]);
@@ -164,16 +185,25 @@ async fn an_interrupted_detach_is_finished_by_the_next_run() {
     let earlier = make_day(&bed, 61).await;
     let day = make_day(&bed, 60).await;
     reader.run("begin").await;
-    reader.run(&format!("select count(*) from aegis.step_{day}")).await;
+    reader
+        .run(&format!("select count(*) from aegis.step_{day}"))
+        .await;
     let detaching = detacher.spawn(&format!(
         "alter table aegis.step detach partition aegis.step_{day} concurrently"
     ));
     assert_eq!(detaching.blocked().await, ["reader"]);
-    let cancelled: bool = bed.value("select pg_cancel_backend($1)", &[&detacher.pid()]).await;
+    let cancelled: bool = bed
+        .value("select pg_cancel_backend($1)", &[&detacher.pid()])
+        .await;
     assert!(cancelled);
     assert!(detaching.done().await.is_err());
     reader.run("commit").await;
-    let pending: i64 = bed.value("select count(*) from pg_inherits where inhdetachpending", &[]).await;
+    let pending: i64 = bed
+        .value(
+            "select count(*) from pg_inherits where inhdetachpending",
+            &[],
+        )
+        .await;
     assert_eq!(pending, 1, "nothing was interrupted");
     let maintained = maintain(&owner(&bed), 2, 30).await.unwrap();
     assert_eq!(maintained.removed_days, [earlier, day]);
@@ -185,8 +215,11 @@ async fn m02_a_missing_partition_fails_completion_and_submit_with_a_clear_error(
     let worker = bed.worker(&["k"]).await;
     bed.submit_many("k", 3).await;
     let claims = bed.acquire(&worker, 3).await;
-    let today: String = bed.value("select to_char(now() at time zone 'UTC', 'YYYYMMDD')", &[]).await;
-    bed.sql(&format!("drop table aegis.task_history_{today}")).await;
+    let today: String = bed
+        .value("select to_char(now() at time zone 'UTC', 'YYYYMMDD')", &[])
+        .await;
+    bed.sql(&format!("drop table aegis.task_history_{today}"))
+        .await;
     let group: Vec<Completion> = claims
         .iter()
         .map(|claim| Completion {
@@ -199,9 +232,18 @@ async fn m02_a_missing_partition_fails_completion_and_submit_with_a_clear_error(
     assert!(matches!(error, StoreError::NoPartition { .. }), "{error:?}");
     assert_eq!(error.code(), Some(ErrorCode::NO_PARTITION));
     assert!(error.to_string().contains("aegis db maintain"), "{error}");
-    assert_eq!(bed.rows().await, before, "a task was charged for a missing partition");
-    bed.sql(&format!("drop table aegis.task_body_{today}")).await;
-    let error = bed.store.submit(aegis_store::NewTask::new("k", "{}")).await.unwrap_err();
+    assert_eq!(
+        bed.rows().await,
+        before,
+        "a task was charged for a missing partition"
+    );
+    bed.sql(&format!("drop table aegis.task_body_{today}"))
+        .await;
+    let error = bed
+        .store
+        .submit(aegis_store::NewTask::new("k", "{}"))
+        .await
+        .unwrap_err();
     assert!(matches!(error, StoreError::NoPartition { .. }), "{error:?}");
     maintain(&owner(&bed), 2, 30).await.unwrap();
     for answer in bed.store.complete(group).await.unwrap() {

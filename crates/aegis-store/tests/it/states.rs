@@ -18,7 +18,11 @@ async fn accepts(bed: &Bed, sql: &str) -> bool {
     match result {
         Ok(()) => true,
         Err(error) => {
-            assert_eq!(error.code(), Some(&SqlState::CHECK_VIOLATION), "{sql}: {error:?}");
+            assert_eq!(
+                error.code(),
+                Some(&SqlState::CHECK_VIOLATION),
+                "{sql}: {error:?}"
+            );
             false
         }
     }
@@ -31,8 +35,19 @@ async fn each_table_takes_the_states_that_live_in_it_and_no_other() {
         let state = State::from_number(number);
         let known = STATES.contains(&state);
         let live = known && !state.is_terminal();
-        let (owner, open) = (if number == 2 { "gen_random_uuid()" } else { "null" }, i32::from(number == 4));
-        let owned = if number == 2 { "now(), 0, 1" } else { "null, null, null" };
+        let (owner, open) = (
+            if number == 2 {
+                "gen_random_uuid()"
+            } else {
+                "null"
+            },
+            i32::from(number == 4),
+        );
+        let owned = if number == 2 {
+            "now(), 0, 1"
+        } else {
+            "null, null, null"
+        };
         let task = format!(
             "insert into aegis.task (id, lane, tenant, state, ord, run_at, owner, claim_id, claimed_at, floor, timeline, open_ops)
              values (gen_random_uuid(), 1, 1, {number}, 0, now(), {owner}, {owner}, {owned}, {open})"
@@ -43,16 +58,28 @@ async fn each_table_takes_the_states_that_live_in_it_and_no_other() {
                 parts, epoch, rev, parked_at, error)
              values (gen_random_uuid(), 1, 1, 0, {number}, 5, 0, 0, 0, 0, 0, false, 0, 0, now(), '{{}}')"
         );
-        assert_eq!(accepts(&bed, &parked).await, known && state.is_parked(), "parked, state {number}");
+        assert_eq!(
+            accepts(&bed, &parked).await,
+            known && state.is_parked(),
+            "parked, state {number}"
+        );
         let history = format!(
             "insert into aegis.task_history (id, lane, tenant, state, failures, interruptions, crashes, snoozes, open_ops, epoch, rev, finished_at)
              values (aegis.uuid7(), 1, 1, {number}, 0, 0, 0, 0, 0, 0, 0, now())"
         );
-        assert_eq!(accepts(&bed, &history).await, known && state.is_terminal(), "history, state {number}");
+        assert_eq!(
+            accepts(&bed, &history).await,
+            known && state.is_terminal(),
+            "history, state {number}"
+        );
         let pending = format!(
             "insert into aegis.pending_outcome (task, tenant, state, epoch, rev, at) values (gen_random_uuid(), 1, {number}, 0, 0, now())"
         );
-        assert_eq!(accepts(&bed, &pending).await, known && state.is_terminal(), "pending, state {number}");
+        assert_eq!(
+            accepts(&bed, &pending).await,
+            known && state.is_terminal(),
+            "pending, state {number}"
+        );
     }
 }
 
@@ -62,7 +89,11 @@ async fn shapes_that_make_no_sense_are_refused() {
     let bed = Bed::new().await;
     let worker = bed.worker(&["k"]).await;
     let ready = bed.submit("k").await;
-    let running = bed.claim_with(&worker, |task| task.priority = 0).await.held.task;
+    let running = bed
+        .claim_with(&worker, |task| task.priority = 0)
+        .await
+        .held
+        .task;
     assert_eq!(bed.state(ready).await, State::Ready);
     for (id, change) in [
         (running, "owner = null"),
@@ -122,7 +153,12 @@ async fn the_changes_that_the_database_makes_are_those_of_the_table() {
         .unwrap();
     let made: BTreeSet<(State, State)> = rows
         .iter()
-        .map(|row| (State::from_number(row.get(0)), State::from_number(row.get(1))))
+        .map(|row| {
+            (
+                State::from_number(row.get(0)),
+                State::from_number(row.get(1)),
+            )
+        })
         .collect();
     let legal: BTreeSet<(State, State)> = TRANSITIONS
         .iter()
@@ -160,13 +196,19 @@ async fn live_through_everything(bed: &Bed) {
     // Submitted, promoted, failed and retried, snoozed, handed back, completed.
     let later = bed.submit_with("k", |task| task.run_at = Some(hour)).await;
     make_ready(bed).await;
-    bed.fail(bed.claim_again(&worker).await.held).await.applied().unwrap();
+    bed.fail(bed.claim_again(&worker).await.held)
+        .await
+        .applied()
+        .unwrap();
     make_ready(bed).await;
     let mut snooze = release(bed.claim_again(&worker).await.held, Cause::Snooze);
     snooze.run_after_ms = Some(3_600_000);
     bed.store.release(snooze).await.unwrap().applied().unwrap();
     make_ready(bed).await;
-    bed.release(bed.claim_again(&worker).await.held, Cause::Drain).await.applied().unwrap();
+    bed.release(bed.claim_again(&worker).await.held, Cause::Drain)
+        .await
+        .applied()
+        .unwrap();
     let last = bed.claim_again(&worker).await.held;
     assert_eq!(last.task, later);
     bed.complete(last).await.applied().unwrap();
@@ -185,11 +227,22 @@ async fn live_through_everything(bed: &Bed) {
     bed.store.cancel(held.task, "ann", "why").await.unwrap();
     bed.release(held, Cause::Cancelled).await.applied().unwrap();
     // Given up, redriven, given up again, discarded.
-    let claim = bed.claim_with(&worker, |task| task.policy.max_failures = 1).await;
+    let claim = bed
+        .claim_with(&worker, |task| task.policy.max_failures = 1)
+        .await;
     bed.fail(claim.held).await.applied().unwrap();
-    bed.store.redrive(claim.held.task, "ann", "why").await.unwrap();
-    bed.fail(bed.claim_again(&worker).await.held).await.applied().unwrap();
-    bed.store.discard(claim.held.task, "ann", "why").await.unwrap();
+    bed.store
+        .redrive(claim.held.task, "ann", "why")
+        .await
+        .unwrap();
+    bed.fail(bed.claim_again(&worker).await.held)
+        .await
+        .applied()
+        .unwrap();
+    bed.store
+        .discard(claim.held.task, "ann", "why")
+        .await
+        .unwrap();
     // Every outcome through a doubt.
     for end in ["ready", "complete", "fail", "cancel"] {
         let claim = bed.claim(&worker).await;
@@ -200,7 +253,13 @@ async fn live_through_everything(bed: &Bed) {
             "fail" => {
                 let mut error = failure(held);
                 error.retryable = false;
-                bed.store.fail(vec![error]).await.unwrap().remove(0).applied().unwrap();
+                bed.store
+                    .fail(vec![error])
+                    .await
+                    .unwrap()
+                    .remove(0)
+                    .applied()
+                    .unwrap();
             }
             _ => {
                 bed.store.cancel(held.task, "ann", "why").await.unwrap();
@@ -209,13 +268,18 @@ async fn live_through_everything(bed: &Bed) {
         }
         resolve(bed, held.task).await;
         if end == "ready" {
-            bed.complete(bed.claim_again(&worker).await.held).await.applied().unwrap();
+            bed.complete(bed.claim_again(&worker).await.held)
+                .await
+                .applied()
+                .unwrap();
         }
     }
     // Quarantined at the first crash, with and without a doubt, and redriven.
     for doubts in [false, true] {
         let dead = bed.worker(&["k"]).await;
-        let claim = bed.claim_with(&dead, |task| task.policy.max_crashes = 1).await;
+        let claim = bed
+            .claim_with(&dead, |task| task.policy.max_crashes = 1)
+            .await;
         let id = claim.held.task;
         bed.expire(&dead).await;
         bed.tick(&keeper).await;
@@ -230,11 +294,15 @@ async fn live_through_everything(bed: &Bed) {
             resolve(bed, id).await;
         } else {
             bed.store.redrive(id, "ann", "why").await.unwrap();
-            bed.complete(bed.claim_again(&worker).await.held).await.applied().unwrap();
+            bed.complete(bed.claim_again(&worker).await.held)
+                .await
+                .applied()
+                .unwrap();
         }
     }
     assert_eq!(
-        bed.value::<i64>("select count(*) from aegis.task", &[]).await,
+        bed.value::<i64>("select count(*) from aegis.task", &[])
+            .await,
         0,
         "a life has no end"
     );
