@@ -237,7 +237,11 @@ pub(crate) async fn connect_direct(config: &Config) -> Result<Client, StoreError
 }
 
 fn checksum(sql: &str) -> String {
-    format!("{:x}", Sha256::digest(sql.as_bytes()))
+    Sha256::digest(sql.as_bytes())
+        .iter()
+        .flat_map(|byte| [byte >> 4, byte & 15])
+        .filter_map(|half| char::from_digit(half.into(), 16))
+        .collect()
 }
 
 #[cfg(test)]
