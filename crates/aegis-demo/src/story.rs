@@ -66,7 +66,7 @@ impl std::fmt::Debug for Story {
 }
 
 /// The column in which the text begins, so that names of all lengths leave one left edge.
-const NAME_WIDTH: usize = 13;
+const NAME_WIDTH: usize = 14;
 
 impl Story {
     /// To standard output, or to standard error when `json` keeps standard output for one object.
@@ -174,9 +174,9 @@ mod tests {
         );
         assert_eq!(
             demo,
-            "  12.3 s  demo          starts\n                        and goes on\n"
+            "  12.3 s  demo           starts\n                         and goes on\n"
         );
-        assert_eq!(worker, "  12.3 s  worker 2 (v1) takes over\n");
+        assert_eq!(worker, "  12.3 s  worker 2 (v1)  takes over\n");
     }
 
     #[test]

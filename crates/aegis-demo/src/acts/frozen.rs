@@ -32,6 +32,7 @@ pub(super) async fn act(stage: &mut Stage<'_>) -> Result<(), DemoError> {
 async fn freeze_and_thaw(stage: &mut Stage<'_>) -> Result<bool, DemoError> {
     let (name, hold) = (stage.workers[0].name.clone(), stage.workers[0].hold.clone());
     let before = stage.look.fenced(&name).await?.len();
+    let lost_before = stage.look.ends(&name, "crash,interruption").await?;
     create(&hold)?;
     let finished = until(Duration::from_secs(6), async || {
         let now = stage.look.finished_in_hand(&name).await?;
@@ -41,6 +42,8 @@ async fn freeze_and_thaw(stage: &mut Stage<'_>) -> Result<bool, DemoError> {
         Some(finished) => finished,
         None => stage.look.finished_in_hand(&name).await?,
     };
+    // From the last answer to the hold it is a checkpoint's way.
+    tokio::time::sleep(Duration::from_millis(150)).await;
     stage.workers[0].process.send(Word::Stop).await?;
     stage.tell(
         &DEMO,
@@ -51,7 +54,7 @@ async fn freeze_and_thaw(stage: &mut Stage<'_>) -> Result<bool, DemoError> {
     );
     // Its lease, and the second within which somebody takes its tasks back.
     let taken = until(LEASE * 4, async || {
-        let ends = stage.look.ends(&name, "crash,interruption").await?;
+        let ends = stage.look.ends(&name, "crash,interruption").await? - lost_before;
         let left = stage.look.running(&name).await?.len();
         Ok((ends > 0 && left == 0).then_some(ends))
     });
@@ -97,10 +100,14 @@ async fn freeze_and_thaw(stage: &mut Stage<'_>) -> Result<bool, DemoError> {
             count(i64::try_from(refused.len()).unwrap_or(i64::MAX), "stale write", "stale writes")
         ),
     );
-    stage.tell(
-        &stage.workers[0].actor,
-        "stops what it executed, and registers anew under a fresh lease",
-    );
+    let anew = until(Duration::from_secs(5), async || {
+        Ok(stage.look.accepts(&name).await?.then_some(()))
+    });
+    let what = match anew.await? {
+        Some(()) => "stops what it executed, and registers anew under a fresh lease",
+        None => "stops what it executed, and has not registered anew yet",
+    };
+    stage.tell(&stage.workers[0].actor, what);
     Ok(true)
 }
 

@@ -60,7 +60,8 @@ pub(super) async fn act(stage: &mut Stage<'_>) -> Result<(), DemoError> {
             &ENGINE,
             format!(
                 "{:.1} s after the kill its lease has run out: {} back in the queue at a higher epoch.\n\
-                 What was charged under the old epoch is not charged again: the key of the operation is the same",
+                 Each runs alone next time, in case the order itself is what kills workers. What was charged is not charged\n\
+                 again: the key of the operation is the same",
                 killed_at.elapsed().as_secs_f64(),
                 count(ends, "order is", "orders are")
             ),

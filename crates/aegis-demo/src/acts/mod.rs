@@ -97,14 +97,14 @@ pub enum DemoError {
         source: io::Error,
     },
     /// A process did not come up.
-    #[error("the process {name} of the demo did not start: {why}; see {}", log.display())]
+    #[error("the process {name} of the demo did not start: {why}; what it logged last: {said}")]
     Start {
         /// Which.
         name: String,
         /// What was missing.
         why: String,
-        /// What it logged.
-        log: PathBuf,
+        /// What it logged last.
+        said: String,
     },
     /// A command of the public command line failed.
     #[error("`aegis {command}` failed: {why}")]

@@ -179,11 +179,7 @@ pub(super) async fn payments(
     let ready = process
         .line(|line| serde_json::from_str::<Ready>(line).ok())
         .await
-        .map_err(|why| DemoError::Start {
-            name: name.to_owned(),
-            why,
-            log: super::process::log_path(&program.folder, name),
-        })?;
+        .map_err(|why| program.not_started(name, &why))?;
     Ok((process, ready.url))
 }
 

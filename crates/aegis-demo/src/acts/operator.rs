@@ -142,7 +142,8 @@ async fn round(stage: &Stage<'_>, told: &mut usize) -> Result<i64, DemoError> {
         decided += 1;
         *told += 1;
         if *told <= TOLD {
-            let why = one.note.as_deref().unwrap_or("its answer was lost");
+            let note = one.note.as_deref().unwrap_or("its answer was lost");
+            let why = note.strip_prefix(&format!("{}: ", one.id)).unwrap_or(note);
             stage.tell(
                 &Actor::Operator,
                 format!(

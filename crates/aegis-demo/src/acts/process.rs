@@ -38,6 +38,22 @@ impl Program {
             .env_remove("AEGIS_DATABASE_DIRECT_URL");
         command
     }
+
+    /// Why a process did not come up, with the last that it logged.
+    pub(super) fn not_started(&self, name: &str, why: &str) -> DemoError {
+        let log = std::fs::read_to_string(log_path(&self.folder, name)).unwrap_or_default();
+        let last: Vec<&str> = log.lines().rev().take(3).collect();
+        let said = last.into_iter().rev().collect::<Vec<_>>().join(" | ");
+        DemoError::Start {
+            name: name.to_owned(),
+            why: why.to_owned(),
+            said: if said.is_empty() {
+                "nothing".to_owned()
+            } else {
+                said
+            },
+        }
+    }
 }
 
 /// A running process.
@@ -47,6 +63,7 @@ pub(super) struct Process {
     holder: Child,
     words: Option<ChildStdin>,
     said: Lines<BufReader<ChildStdout>>,
+    kept: Vec<String>,
     /// The held process's id.
     pub(super) pid: u32,
 }
@@ -84,27 +101,29 @@ impl Process {
             holder,
             words,
             said: BufReader::new(stdout).lines(),
+            kept: Vec::new(),
             pid: 0,
         };
         let first = process.line(|line| line.strip_prefix(PID)?.parse().ok());
-        process.pid = first.await.map_err(|why| DemoError::Start {
-            name: name.to_owned(),
-            why,
-            log,
-        })?;
+        process.pid = first.await.map_err(|why| program.not_started(name, &why))?;
         Ok(process)
     }
 
-    /// The first line of its standard output of which `wanted` makes something.
+    /// The first line of its standard output of which `wanted` makes something. Other lines are kept: the child may speak
+    /// before its holder does.
     pub(super) async fn line<T>(
         &mut self,
         wanted: impl Fn(&str) -> Option<T>,
     ) -> Result<T, String> {
+        if let Some(found) = self.kept.iter().find_map(|line| wanted(line)) {
+            return Ok(found);
+        }
         let reading = async {
             while let Some(line) = self.said.next_line().await.map_err(|e| e.to_string())? {
                 if let Some(found) = wanted(&line) {
                     return Ok(found);
                 }
+                self.kept.push(line);
             }
             Err("it ended".to_owned())
         };
@@ -133,6 +152,6 @@ impl Process {
 }
 
 /// Where a process writes what it logs.
-pub(super) fn log_path(folder: &Path, name: &str) -> PathBuf {
+fn log_path(folder: &Path, name: &str) -> PathBuf {
     folder.join(format!("{name}.log"))
 }

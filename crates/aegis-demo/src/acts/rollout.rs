@@ -19,11 +19,13 @@ pub(super) async fn act(stage: &mut Stage<'_>) -> Result<(), DemoError> {
         "sends SIGTERM to the workers of version 1, in the middle of their work",
     );
     stage.drain(older).await?;
-    // Enough of them, so that the rollback meets some.
+    // Long enough for version 2 to have finished some, and to have others in work that the rollback meets.
+    let before = stage.look.progress().await?.ended();
     let moved = until(Duration::from_secs(10), async || {
         let newer = stage.look.newer().await?;
-        let all = stage.look.progress().await?;
-        Ok((newer >= 6 || all.ended() == all.all()).then_some(newer))
+        let now = stage.look.progress().await?;
+        let enough = newer >= 6 && now.ended() >= before + 12;
+        Ok((enough || now.ended() == now.all()).then_some(newer))
     });
     let moved = moved.await?.unwrap_or_default();
     stage.tell(

@@ -74,11 +74,9 @@ impl Stage<'_> {
                 Ok(self.look.accepts(&worker.name).await?.then_some(()))
             });
             if accepts.await?.is_none() {
-                return Err(DemoError::Start {
-                    name: worker.name.clone(),
-                    why: "it has not registered within 15 s".into(),
-                    log: super::process::log_path(&self.program.folder, &worker.name),
-                });
+                return Err(self
+                    .program
+                    .not_started(&worker.name, "it has not registered within 15 s"));
             }
         }
         Ok(started)
@@ -150,7 +148,7 @@ impl Stage<'_> {
             let how = match code {
                 Some(0) => "ends: nothing was left to do".to_owned(),
                 Some(10) => format!(
-                    "ends: hands {} back, uncharged, with their checkpoints",
+                    "ends: hands {} back, uncharged; whoever is next goes on from the checkpoint",
                     super::count(handed, "order", "orders")
                 ),
                 Some(code) => {

@@ -118,7 +118,12 @@ impl Faults {
             error_before: 30,
         };
         Self {
-            reserve: common,
+            // Late ones meet a drain now and then: the older token then comes after the newer one.
+            reserve: Shares {
+                lost_request: 10,
+                late: 50,
+                ..common
+            },
             charge: common,
             payout: Shares {
                 lost_answer: 30,

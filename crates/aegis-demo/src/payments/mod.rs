@@ -139,7 +139,7 @@ impl ServiceOptions {
             faults: Faults::demo(),
             retention: Duration::from_mins(10),
             short_retention: Duration::from_secs(3),
-            late_by: Duration::from_millis(900),
+            late_by: Duration::from_millis(1300),
             max_request_life: Duration::from_millis(1500),
         }
     }
