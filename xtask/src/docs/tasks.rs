@@ -83,7 +83,7 @@ fn meaning(state: State) -> Option<&'static str> {
             "A worker holds a claim at one epoch. Whether that worker is still alive, its lease says."
         }
         State::Waiting => {
-            "Sleeps, or waits for an event, a child or an approval. Nothing puts a task there yet."
+            "Waits for an event, a child or an approval. Nothing puts a task there yet; a handler that sleeps is `scheduled`."
         }
         State::Reconciling => {
             "At least one operation is unknown. A person decides; nothing automatic moves it on."
@@ -135,7 +135,9 @@ fn who(change: TaskChange) -> &'static str {
         TaskChange::Discard => {
             "A person, with `aegis task discard`. The row moves from `parked` to `task_history`."
         }
-        TaskChange::Wait | TaskChange::Wake => "Nobody yet: sleeping and waiting are not there.",
+        TaskChange::Wait | TaskChange::Wake => {
+            "Nobody yet: waiting for events, children and approvals is not there."
+        }
     }
 }
 

@@ -17,9 +17,11 @@ const DEPENDENCIES: &str = "# Dependencies\n\
     | crate | why |\n| --- | --- |\n| `other` | it is there |\n";
 const CRATE_A: &str = "[package]\nname = \"a\"\nversion = \"0.1.0\"\n\
     [dependencies]\nb = { path = \"../b\" }\n[dev-dependencies]\nother = { path = \"../other\" }\n";
+const CRATE_B: &str = "[package]\nname = \"b\"\nversion = \"0.1.0\"\n\
+    [dependencies]\nother = { path = \"../other\" }\n[dev-dependencies]\nother = { path = \"../other\" }\n";
 const LOCK: &str = "version = 4\n\n\
     [[package]]\nname = \"a\"\nversion = \"0.1.0\"\ndependencies = [\n \"b\",\n \"other\",\n]\n\n\
-    [[package]]\nname = \"b\"\nversion = \"0.1.0\"\n\n\
+    [[package]]\nname = \"b\"\nversion = \"0.1.0\"\ndependencies = [\n \"other\",\n]\n\n\
     [[package]]\nname = \"other\"\nversion = \"1.2.3\"\n";
 
 fn pages() -> tempfile::TempDir {
@@ -36,10 +38,7 @@ fn pages() -> tempfile::TempDir {
         ("Cargo.lock", LOCK),
         ("a/Cargo.toml", CRATE_A),
         ("a/src/lib.rs", "//! A.\n"),
-        (
-            "b/Cargo.toml",
-            "[package]\nname = \"b\"\nversion = \"0.1.0\"\n",
-        ),
+        ("b/Cargo.toml", CRATE_B),
         ("b/src/lib.rs", "//! B.\n"),
         (
             "other/Cargo.toml",
@@ -87,7 +86,7 @@ fn what_check_complains_about_is_what_writing_makes() {
     );
     let states = read("docs/task-states.md");
     assert!(states.contains("```mermaid\nstateDiagram-v2\n") && states.contains("\nby hand\n"));
-    assert!(read("docs/dependencies.md").contains("| other | 1.2.3 | MIT | a (tests) |"));
+    assert!(read("docs/dependencies.md").contains("| other | 1.2.3 | MIT | a (tests), b |"));
     assert!(read("docs/errors/README.md").contains("| [AEG-0001](AEG-0001.md) | too large |"));
     assert_eq!(
         docs(root, true),
