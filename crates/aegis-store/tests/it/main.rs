@@ -7,6 +7,7 @@
 mod blame;
 mod deadlines;
 mod effects;
+mod explain;
 mod guard;
 mod install;
 mod interleave_claim;
@@ -14,6 +15,7 @@ mod interleave_write;
 mod lineage;
 mod order;
 mod partitions;
+mod plans;
 mod raw;
 mod retry;
 mod states;
