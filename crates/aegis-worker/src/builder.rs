@@ -174,10 +174,7 @@ impl WorkerBuilder {
         self.check()?;
         self.options.start_ttl = self.start_ttl.unwrap_or(self.options.lease_ttl / 2);
         let kinds = self.kinds()?;
-        let http = HttpClient::new(self.http).map_err(|source| WorkerError::Start {
-            what: "HTTP client",
-            source: Box::new(source),
-        })?;
+        let http = HttpClient::new(self.http);
         let (ready, completions) = mpsc::channel(1024);
         Ok(Worker {
             shared: Shared::new(self.store, self.options, kinds, http, ready),

@@ -129,9 +129,14 @@ async fn settle(
 ) -> Option<Finished> {
     let execution = &one.execution;
     match answer {
+        // The store charges a result that the database cannot take.
+        Outcome::Applied(State::Scheduled | State::Failed) if !execution.is_settling() => {
+            shared.counters.failed.add(1);
+        }
         Outcome::Applied(_) => shared.counters.completed.add(1),
         Outcome::Fenced(_) if !repeated => {
             execution.refused();
+            shared.counters.lost.add(1);
         }
         Outcome::Fenced(_) | Outcome::Unknown => {
             let digest = Completion {
@@ -144,6 +149,7 @@ async fn settle(
                 Resolved::NotApplied => return Some(one),
                 Resolved::Fenced => {
                     execution.refused();
+                    shared.counters.lost.add(1);
                 }
             }
         }
@@ -152,13 +158,14 @@ async fn settle(
     None
 }
 
-/// A result that the database cannot take is its handler's fault: charged, so that it does not come back for ever unseen.
+/// The database refuses to complete this task, and not because of its result: charged, so that it does not come back for ever
+/// unseen.
 async fn charge(shared: &Shared, one: Finished, error: &StoreError) {
     let task = one.held.task;
     tracing::error!(%task, error = %error, "a result was refused by the database");
     let failure = Failure {
         held: one.held,
-        code: "result_refused".to_owned(),
+        code: "completion_refused".to_owned(),
         message: crate::task_error::chain(error),
         retryable: true,
         details: None,

@@ -49,6 +49,8 @@ counters! {
     handed_back,
     /// Of these: executions that a drain had to cancel.
     cut_short,
+    /// Executions whose end could not be reported, or was refused: somebody else has their tasks, or will.
+    lost,
     /// Guarded writes that were refused.
     fenced,
     /// Guarded writes whose answer was lost and then read back.

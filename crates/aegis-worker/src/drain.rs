@@ -4,7 +4,6 @@
 //! not is left to expiry and the epoch; SIGTERM never leaves a worse state than SIGKILL.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use aegis_model::Outcome;
 use tokio::time::Instant;
@@ -20,12 +19,12 @@ use crate::writer::{Pause, Resolved};
 pub(crate) async fn drain(shared: &Arc<Shared>) -> Exit {
     let budgets = shared.options.budgets;
     tracing::info!(budgets = ?budgets, "draining");
-    shared.gate.set(GateState::Draining);
-    close(shared, budgets.stop_acquiring).await;
+    let lost_before = shared.counters.lost.get();
+    close(shared).await;
 
     let all_done = shared.gate.until(Word::is_empty);
     tokio::select! {
-        () = all_done => return finished(shared),
+        () = all_done => return finished(shared, lost_before),
         () = shared.cancel_now.cancelled() => tracing::warn!("asked to stop now; executions are cancelled"),
         () = tokio::time::sleep(budgets.drain) => tracing::warn!("the drain budget is used up; executions are cancelled"),
     }
@@ -57,12 +56,14 @@ pub(crate) async fn drain(shared: &Arc<Shared>) -> Exit {
     {
         tracing::error!("ends of executions could not be reported; they are left to lease expiry");
     }
-    finished(shared)
+    finished(shared, lost_before)
 }
 
-fn finished(shared: &Shared) -> Exit {
-    let left = shared.gate.count();
-    let cut_short = usize::try_from(shared.counters.cut_short.get()).unwrap_or(usize::MAX);
+fn finished(shared: &Shared, lost_before: u64) -> Exit {
+    let to_usize = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
+    let lost = shared.counters.lost.get().saturating_sub(lost_before);
+    let left = shared.gate.count() + to_usize(lost);
+    let cut_short = to_usize(shared.counters.cut_short.get());
     match (left, cut_short) {
         (0, 0) => Exit::Drained,
         (0, tasks) => Exit::HandedBack { tasks },
@@ -70,9 +71,11 @@ fn finished(shared: &Shared) -> Exit {
     }
 }
 
-/// Closes the gate in the database, waits for the claim call on its way, hands the unstarted back. All within the budget.
-async fn close(shared: &Arc<Shared>, budget: Duration) {
-    let deadline = Instant::now() + budget;
+/// Closes the gate here and in the database, waits for the claim call on its way, hands the unstarted back. All within the
+/// budget.
+pub(crate) async fn close(shared: &Arc<Shared>) {
+    shared.gate.set(GateState::Draining);
+    let deadline = Instant::now() + shared.options.budgets.stop_acquiring;
     let queued = shared.executor.take_queued();
     let in_database = async {
         let Some(incarnation) = shared.incarnation() else {

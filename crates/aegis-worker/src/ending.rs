@@ -47,7 +47,7 @@ pub(crate) struct Facts {
 pub(crate) enum Standing {
     /// The worker believes to be eligible.
     Eligible,
-    /// It does not.
+    /// It does not, or knows that somebody else has the task: only a result is worth sending, for the database to refuse.
     Doubtful,
     /// The database has refused a write of this claim.
     Fenced,
@@ -243,7 +243,12 @@ pub(crate) async fn report(execution: Arc<Execution>, returned: Returned) {
     };
     let drained = facts.cancelled == Some(CancelReason::Drain);
     match decide(facts) {
-        End::Nothing => execution.shared.gate.remove(execution.key()),
+        End::Nothing => {
+            if standing(&execution) != Standing::Completed {
+                execution.shared.counters.lost.add(1);
+            }
+            execution.shared.gate.remove(execution.key());
+        }
         End::Complete(result) => {
             // The completer answers for it from here on; its queue is closed only after everything has ended.
             let finished = Finished {
@@ -261,6 +266,8 @@ pub(crate) async fn report(execution: Arc<Execution>, returned: Returned) {
             let delivered = deliver(&execution, held, &end).await;
             if delivered {
                 count(&execution, &end, drained);
+            } else {
+                execution.shared.counters.lost.add(1);
             }
             execution.shared.gate.remove(execution.key());
             execution.shared.wake.notify_one();
@@ -309,7 +316,7 @@ fn standing(execution: &Execution) -> Standing {
         Standing::Completed
     } else if execution.fenced.load(Ordering::SeqCst) {
         Standing::Fenced
-    } else if execution.incarnation.fence.is_eligible() {
+    } else if !execution.taken.load(Ordering::SeqCst) && execution.incarnation.fence.is_eligible() {
         Standing::Eligible
     } else {
         Standing::Doubtful
@@ -319,9 +326,8 @@ fn standing(execution: &Execution) -> Standing {
 /// Sends an end other than a completion until it is answered, or nobody may care any more. True: it was applied.
 async fn deliver(execution: &Execution, held: Held, end: &End) -> bool {
     let mut pause = Pause::new();
-    let mut plain = false;
     loop {
-        match send(execution, held, end, plain).await {
+        match send(execution, held, end).await {
             Ok(Outcome::Applied(_)) => return true,
             Ok(Outcome::Fenced(_)) if !pause.waited() => {
                 execution.refused();
@@ -340,12 +346,6 @@ async fn deliver(execution: &Execution, held: Held, end: &End) -> bool {
             Err(error) if error.is_passing() => {
                 tracing::warn!(task = %held.task, error = %error, "the end of an execution waits for the database");
             }
-            Err(error) if !plain => {
-                // Its own data cannot be stored: said without it.
-                tracing::error!(task = %held.task, error = %error, "the end of an execution was refused; it is told without its details");
-                plain = true;
-                continue;
-            }
             Err(error) => {
                 tracing::error!(task = %held.task, error = %error, "the end of an execution cannot be stored; it is left to expiry");
                 return false;
@@ -358,12 +358,7 @@ async fn deliver(execution: &Execution, held: Held, end: &End) -> bool {
     }
 }
 
-async fn send(
-    execution: &Execution,
-    held: Held,
-    end: &End,
-    plain: bool,
-) -> Result<Outcome<State>, StoreError> {
+async fn send(execution: &Execution, held: Held, end: &End) -> Result<Outcome<State>, StoreError> {
     let store = &execution.shared.store;
     match end {
         End::Fail {
@@ -375,10 +370,10 @@ async fn send(
         } => {
             let failure = Failure {
                 held,
-                code: without_nul(code),
-                message: without_nul(message),
+                code: code.clone(),
+                message: message.clone(),
                 retryable: *retryable,
-                details: if plain { None } else { details.clone() },
+                details: details.clone(),
                 retry_after_ms: retry_after.map(to_ms),
             };
             let answers = store.fail(vec![failure]).await?;
@@ -398,7 +393,7 @@ async fn send(
                     run_at: *run_at,
                     run_after_ms: after.map(to_ms),
                     unknown_operations: unknown.clone(),
-                    note: note.as_deref().map(without_nul),
+                    note: note.clone(),
                 })
                 .await
         }
@@ -408,11 +403,6 @@ async fn send(
 
 fn to_ms(duration: Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
-}
-
-/// PostgreSQL's text has no NUL.
-fn without_nul(text: &str) -> String {
-    text.replace('\0', "\u{fffd}")
 }
 
 #[cfg(test)]

@@ -46,7 +46,7 @@ pub enum WorkerError {
         /// What is possible.
         bounds: &'static str,
     },
-    /// The renewal thread or the HTTP client could not be made.
+    /// The renewal thread or the signal handlers could not be made.
     #[error("the worker could not start its {what}")]
     Start {
         /// Which part.

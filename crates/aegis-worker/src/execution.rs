@@ -1,7 +1,7 @@
 //! One execution: a claim with its handler, from registration until its end is known.
 //!
-//! Invariants: its guarded writes are queued, one in flight ([`crate::writer`]); what the engine raised stands whatever the
-//! handler does ([`Poison`]).
+//! Invariants: its guarded writes are queued, one in flight (`writer`); what the engine raised stands whatever the
+//! handler does (`Poison`).
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
@@ -48,6 +48,8 @@ pub(crate) struct Execution {
     pub(crate) canceller: Canceller,
     pub(crate) writer: Writer,
     pub(crate) parts: OnceCell<Parts>,
+    /// The database said that the task is somebody else's.
+    pub(crate) taken: AtomicBool,
     /// The database has refused a write.
     pub(crate) fenced: AtomicBool,
     /// The completion was done inside the handler's own transaction.
@@ -78,6 +80,7 @@ impl Execution {
             canceller: Canceller::default(),
             writer: Writer::new(position),
             parts: OnceCell::new(),
+            taken: AtomicBool::new(false),
             fenced: AtomicBool::new(false),
             completed: AtomicBool::new(false),
             input: Mutex::new(Some(input)),
@@ -142,6 +145,12 @@ impl Execution {
         self.poison(Poison::LeaseLost);
         self.canceller.cancel(CancelReason::LeaseLost);
         EngineStop::LeaseLost
+    }
+
+    /// The database said that the task is somebody else's: stop. A result that is ready is still sent, to be refused.
+    pub(crate) fn give_up(&self) {
+        self.taken.store(true, Ordering::SeqCst);
+        self.canceller.cancel(CancelReason::LeaseLost);
     }
 
     /// The database has refused a write: counted, and the end of this execution.

@@ -16,10 +16,9 @@
 //! # }
 //! ```
 //!
-//! Invariants: nothing is claimed without being registered or handed back ([`gate`](crate::gate)); every write carries the
-//! guard, one in flight per claim ([`writer`](crate::writer)); the lease is renewed on its own thread, runtime and
-//! connection until the last task has ended ([`renewal`](crate::renewal)); an execution without a live lease cannot dispatch
-//! an operation ([`self_fence`](crate::self_fence) and the guard in the database).
+//! Invariants: nothing is claimed without being registered or handed back (`gate`); every write carries the guard, one in
+//! flight per claim (`writer`); the lease is renewed on its own thread, runtime and connection until the last task has ended
+//! (`renewal`); an execution without a live lease cannot dispatch an operation (`self_fence`, and the guard in the database).
 //!
 //! Never: hold a transaction while a handler runs; drop a database call half-way; set a task back to ready in the hope that
 //! its execution stops.

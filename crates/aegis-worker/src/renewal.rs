@@ -232,13 +232,13 @@ impl Beating {
             match order {
                 Order::Lost => {
                     tracing::warn!(%task, epoch, "a task is not this worker's any more; its execution is cancelled");
-                    execution.lose();
+                    execution.give_up();
                 }
                 Order::Cancel(cause) => {
                     execution.canceller.cancel(cause.into());
                 }
                 Order::Regressed => {
-                    execution.lose();
+                    execution.give_up();
                     self.events.send(Event::Regressed).ok();
                 }
             }

@@ -10,6 +10,7 @@ use std::time::Duration;
 use aegis_store::worker::Registration;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
+use tokio_util::task::AbortOnDropHandle;
 use uuid::Uuid;
 
 use crate::claimer;
@@ -78,8 +79,14 @@ impl Worker {
         } = self;
         let (events, inbox) = mpsc::unbounded_channel();
         let mut life = Life {
-            completer: tokio::spawn(completer::run(Arc::clone(&shared), completions)),
-            claimer: tokio::spawn(claimer::run(Arc::clone(&shared), events.clone())),
+            completer: AbortOnDropHandle::new(tokio::spawn(completer::run(
+                Arc::clone(&shared),
+                completions,
+            ))),
+            claimer: AbortOnDropHandle::new(tokio::spawn(claimer::run(
+                Arc::clone(&shared),
+                events.clone(),
+            ))),
             shared: Arc::clone(&shared),
             events,
             renewal: None,
@@ -105,8 +112,8 @@ struct Life {
     shared: Arc<Shared>,
     events: mpsc::UnboundedSender<Event>,
     renewal: Option<Renewal>,
-    completer: tokio::task::JoinHandle<()>,
-    claimer: tokio::task::JoinHandle<()>,
+    completer: AbortOnDropHandle<()>,
+    claimer: AbortOnDropHandle<()>,
     /// Acquisition is closed: the database has lost its newest claims, or is a copy.
     awaits_adoption: bool,
 }
@@ -134,6 +141,7 @@ impl Life {
                 _ = look.tick() => {
                     if shared.executor.is_stuck(&shared, shared.options.kill_after) {
                         tracing::error!("every slot is taken by an execution that does not stop; the worker ends");
+                        drain::close(&shared).await;
                         return Ok(Exit::Stuck);
                     }
                     self.look_for_adoption().await;

@@ -1,7 +1,7 @@
 //! Sends the built-in HTTP call and says what its answer means.
 
 use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
@@ -16,7 +16,8 @@ use crate::task_error::chain;
 
 /// The client of a worker, shared by all its operations.
 pub(crate) struct HttpClient {
-    client: reqwest::Client,
+    /// Made at the first call: a worker that calls nobody needs no certificates on its machine.
+    client: OnceLock<reqwest::Client>,
     policy: Arc<HttpPolicy>,
 }
 
@@ -48,19 +49,32 @@ impl Resolve for VettingResolver {
 }
 
 impl HttpClient {
-    pub(crate) fn new(policy: HttpPolicy) -> Result<Self, reqwest::Error> {
-        let policy = Arc::new(policy);
+    pub(crate) fn new(policy: HttpPolicy) -> Self {
+        Self {
+            client: OnceLock::new(),
+            policy: Arc::new(policy),
+        }
+    }
+
+    fn client(&self) -> Result<&reqwest::Client, CallError> {
+        if let Some(client) = self.client.get() {
+            return Ok(client);
+        }
         let client = reqwest::Client::builder()
             .redirect(redirect::Policy::none())
             .no_proxy()
             .referer(false)
             .connect_timeout(Duration::from_secs(10))
             .dns_resolver(VettingResolver {
-                policy: Arc::clone(&policy),
+                policy: Arc::clone(&self.policy),
             })
             .user_agent(concat!("aegis/", env!("CARGO_PKG_VERSION")))
-            .build()?;
-        Ok(Self { client, policy })
+            .build()
+            .map_err(|error| {
+                CallError::not_applied(format!("no HTTP client can be made: {}", chain(&error)))
+            })?;
+        // Two first calls at once make two; one of them is kept.
+        Ok(self.client.get_or_init(|| client))
     }
 
     /// Sends the call and reads its answer.
@@ -74,7 +88,7 @@ impl HttpClient {
         let method = Method::from_bytes(http.method.as_bytes())
             .map_err(|_| CallError::failed(format!("`{}` is no HTTP method", http.method)))?;
         let mut request = self
-            .client
+            .client()?
             .request(method, url)
             .timeout(timeout)
             .headers(headers(http, &call)?);
@@ -239,7 +253,7 @@ mod tests {
 
     #[test]
     fn a_url_is_vetted_before_anything_is_sent() {
-        let client = HttpClient::new(HttpPolicy::public_only()).unwrap();
+        let client = HttpClient::new(HttpPolicy::public_only());
         for bad in [
             "http://127.0.0.1/",
             "http://[::1]/",

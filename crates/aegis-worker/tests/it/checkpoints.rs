@@ -136,6 +136,17 @@ async fn an_older_checkpoint_is_upcast() {
     worker.drain().await;
 }
 
+struct Odd;
+impl TaskHandler for Odd {
+    const KIND: &'static str = "odd";
+    type Input = ();
+    type Output = ();
+    type Checkpoint = Cursor;
+    async fn run(&self, ctx: TaskContext<Cursor>, (): ()) -> Result<(), TaskError> {
+        ctx.checkpoint().await.map(|_| ())
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_checkpoint_that_cannot_be_decoded_is_kept_and_the_attempt_is_retried() {
     let bench = Bench::new().await;
@@ -151,16 +162,6 @@ async fn a_checkpoint_that_cannot_be_decoded_is_kept_and_the_attempt_is_retried(
     })
     .await;
     first.drain().await;
-    struct Odd;
-    impl TaskHandler for Odd {
-        const KIND: &'static str = "odd";
-        type Input = ();
-        type Output = ();
-        type Checkpoint = Cursor;
-        async fn run(&self, ctx: TaskContext<Cursor>, (): ()) -> Result<(), TaskError> {
-            ctx.checkpoint().await.map(|_| ())
-        }
-    }
     let second = Running::start(bench.worker().handler(Odd));
     wait_until("the error", BOUND, async || {
         let errors = bench.store.attempt_errors(task).await.unwrap();

@@ -15,5 +15,6 @@ mod http;
 mod lease;
 mod lost_answers;
 mod operations;
+mod process;
 mod steps;
 mod support;

@@ -21,14 +21,13 @@ use crate::support::{
 
 /// A downstream that answers by a script and writes down every call.
 #[derive(Clone, Default)]
-pub(crate) struct Downstream {
+struct Downstream {
     script: Arc<Mutex<Vec<Answer>>>,
     calls: Arc<Mutex<Vec<(OperationCall, Instant)>>>,
 }
 
 #[derive(Clone, Debug)]
-pub(crate) enum Answer {
-    Ok,
+enum Answer {
     Refused,
     NotApplied,
     /// The connection is cut.
@@ -48,7 +47,7 @@ impl Downstream {
         downstream
     }
 
-    /// Answers the next one of the script, and `Ok` when it is over.
+    /// Answers the next one of the script, and well when it is over.
     async fn call(&self, call: OperationCall) -> Result<Value, CallError> {
         let answer = self.script.lock().unwrap().pop();
         let n = {
@@ -57,7 +56,7 @@ impl Downstream {
             calls.len()
         };
         match answer {
-            None | Some(Answer::Ok) => Ok(json!({ "call": n })),
+            None => Ok(json!({ "call": n })),
             Some(Answer::Refused) => Err(CallError::failed("no such account")),
             Some(Answer::NotApplied) => Err(CallError::not_applied("busy")),
             Some(Answer::Cut) => Err(CallError::doubtful("connection cut")),
@@ -491,12 +490,12 @@ async fn an_outcome_beside_an_open_operation_waits_for_a_claim_that_settles_it()
     let ended = bench.ended(task).await;
     assert_eq!(result(&ended), json!("first"), "the first outcome stands");
     assert_eq!(downstream.calls().len(), 2);
+    worker.drain().await;
     let refused = refused.lock().unwrap();
     assert!(matches!(
         refused.as_slice(),
         [TaskError::Engine(EngineStop::SettlingOnly)]
     ));
-    worker.drain().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
