@@ -68,6 +68,13 @@ pub enum ProtocolError {
 }
 
 impl ProtocolRange {
+    /// Reads and writes protocol 1: where every kind starts.
+    pub const FIRST: Self = Self {
+        min: 1,
+        max: 1,
+        writes: 1,
+    };
+
     /// A range that reads `min..max` and writes `writes`.
     ///
     /// # Errors

@@ -121,8 +121,7 @@ impl Protocols {
 impl Default for Protocols {
     /// Reads and writes protocol 1.
     fn default() -> Self {
-        #[expect(clippy::expect_used, reason = "1..1 writes 1 is a valid range")]
-        Self::only(1).expect("1..1 is a valid range")
+        Self::new(ProtocolRange::FIRST)
     }
 }
 
