@@ -8,7 +8,13 @@ use crate::output::Output;
 
 /// Tasks that survive crashes, drains and new versions.
 #[derive(Debug, Parser)]
-#[command(name = "aegis", version, max_term_width = 110, subcommand_required = true, arg_required_else_help = true)]
+#[command(
+    name = "aegis",
+    version,
+    max_term_width = 110,
+    subcommand_required = true,
+    arg_required_else_help = true
+)]
 pub(crate) struct Arguments {
     #[command(flatten)]
     pub(crate) database: DatabaseArguments,
@@ -16,7 +22,13 @@ pub(crate) struct Arguments {
     #[arg(long, short, global = true, value_enum, default_value_t)]
     pub(crate) output: Output,
     /// What is logged to stderr, such as `info` or `aegis_worker=debug`.
-    #[arg(long, env = "AEGIS_LOG", global = true, default_value = "warn", value_name = "FILTER")]
+    #[arg(
+        long,
+        env = "AEGIS_LOG",
+        global = true,
+        default_value = "warn",
+        value_name = "FILTER"
+    )]
     pub(crate) log: String,
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -27,7 +39,7 @@ pub(crate) enum Command {
     /// Shows the main job: orders survive a killed, a frozen and a drained worker, a new version and a rollback.
     Demo(demo::DemoArguments),
     /// Runs a worker; or lists and drains workers.
-    Worker(worker::WorkerArguments),
+    Worker(Box<worker::WorkerArguments>),
     /// Submits, lists, shows, watches and ends tasks.
     Task(task::TaskArguments),
     /// External side effects: lists, shows, takes and resolves them.

@@ -10,10 +10,22 @@ use crate::failure::Failure;
 #[derive(Debug, Clone, Args)]
 pub(crate) struct DatabaseArguments {
     /// `postgresql://USER@HOST:PORT/DATABASE`; add `?statements=named` when no transaction pooler is between.
-    #[arg(long, env = "AEGIS_DATABASE_URL", hide_env_values = true, global = true, value_name = "URL")]
+    #[arg(
+        long,
+        env = "AEGIS_DATABASE_URL",
+        hide_env_values = true,
+        global = true,
+        value_name = "URL"
+    )]
     database_url: Option<String>,
     /// A second URL that goes around the pooler, for notifications and DDL.
-    #[arg(long, env = "AEGIS_DATABASE_DIRECT_URL", hide_env_values = true, global = true, value_name = "URL")]
+    #[arg(
+        long,
+        env = "AEGIS_DATABASE_DIRECT_URL",
+        hide_env_values = true,
+        global = true,
+        value_name = "URL"
+    )]
     database_direct_url: Option<String>,
 }
 

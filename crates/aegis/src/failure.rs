@@ -20,7 +20,11 @@ pub(crate) struct Failure {
 impl Failure {
     /// A failure with its whole message.
     pub(crate) fn new(exit: Exit, message: impl Into<String>) -> Self {
-        Self { exit, message: message.into(), code: None }
+        Self {
+            exit,
+            message: message.into(),
+            code: None,
+        }
     }
 
     /// With a stable code.
@@ -42,11 +46,17 @@ impl fmt::Display for Failure {
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
         let exit = match &error {
-            StoreError::TooLarge { .. } | StoreError::BadTask { .. } | StoreError::KeyConflict { .. } => Exit::Refused,
+            StoreError::TooLarge { .. }
+            | StoreError::BadTask { .. }
+            | StoreError::KeyConflict { .. } => Exit::Refused,
             StoreError::Url { .. } => Exit::Usage,
             _ => Exit::Database,
         };
-        Self { exit, message: chain(&error), code: error.code() }
+        Self {
+            exit,
+            message: chain(&error),
+            code: error.code(),
+        }
     }
 }
 

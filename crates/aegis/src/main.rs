@@ -23,9 +23,17 @@ use crate::failure::Failure;
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     start_logging(&arguments.log);
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+    let runtime = match tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+    {
         Ok(runtime) => runtime,
-        Err(error) => return report(&Failure::new(Exit::Broken, format!("no runtime could be started: {error}"))),
+        Err(error) => {
+            return report(&Failure::new(
+                Exit::Broken,
+                format!("no runtime could be started: {error}"),
+            ));
+        }
     };
     let outcome = runtime.block_on(run(arguments));
     // A handler that ignores its end must not keep the process: what it held is fenced.
@@ -41,9 +49,11 @@ async fn run(arguments: Arguments) -> Result<Exit, Failure> {
     let output = arguments.output;
     match arguments.command {
         Command::Demo(demo) => commands::demo::run(demo, &database, output).await,
-        Command::Worker(worker) => commands::worker::run(worker, &database, output).await,
+        Command::Worker(worker) => commands::worker::run(*worker, &database, output).await,
         Command::Task(task) => commands::task::run(task, &database, output).await,
-        Command::Operation(operation) => commands::operation::run(operation, &database, output).await,
+        Command::Operation(operation) => {
+            commands::operation::run(operation, &database, output).await
+        }
         Command::Db(db) => commands::db::run(db, &database, output).await,
         Command::Version => commands::version::run(output),
     }
@@ -58,5 +68,9 @@ fn report(failure: &Failure) -> ExitCode {
 fn start_logging(filter: &str) {
     use tracing_subscriber::EnvFilter;
     let filter = EnvFilter::try_new(filter).unwrap_or_else(|_| EnvFilter::new("warn"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(false).init();
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(false)
+        .init();
 }

@@ -27,8 +27,15 @@ impl Output {
                     return;
                 }
                 let mut table = Table::new();
-                table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
-                table.set_header(columns.iter().map(|column| column.to_uppercase()).collect::<Vec<_>>());
+                table
+                    .load_style(presets::NOTHING)
+                    .set_content_arrangement(ContentArrangement::Dynamic);
+                table.set_header(
+                    columns
+                        .iter()
+                        .map(|column| column.to_uppercase())
+                        .collect::<Vec<_>>(),
+                );
                 for row in rows {
                     table.add_row(row);
                 }
@@ -42,7 +49,11 @@ impl Output {
     pub(crate) fn one(self, fields: &[(&str, String)], json: &Value) {
         match self {
             Self::Table => {
-                let width = fields.iter().map(|(name, _)| name.len()).max().unwrap_or_default();
+                let width = fields
+                    .iter()
+                    .map(|(name, _)| name.len())
+                    .max()
+                    .unwrap_or_default();
                 for (name, value) in fields {
                     line(&format!("{name:width$}  {value}"));
                 }
@@ -55,7 +66,10 @@ impl Output {
 /// A line on stdout. A closed pipe (`| head`) is not an error of ours.
 pub(crate) fn line(text: &str) {
     let mut stdout = std::io::stdout().lock();
-    if writeln!(stdout, "{text}").and_then(|()| stdout.flush()).is_err() {
+    if writeln!(stdout, "{text}")
+        .and_then(|()| stdout.flush())
+        .is_err()
+    {
         tracing::debug!("stdout is closed");
     }
 }
@@ -78,5 +92,6 @@ pub(crate) fn maybe_at(time: Option<Timestamp>) -> String {
 
 /// Bytes of a stored payload: JSON as JSON, anything else by its size.
 pub(crate) fn payload(bytes: &[u8]) -> Value {
-    serde_json::from_slice(bytes).unwrap_or_else(|_| Value::String(format!("({} bytes, not JSON)", bytes.len())))
+    serde_json::from_slice(bytes)
+        .unwrap_or_else(|_| Value::String(format!("({} bytes, not JSON)", bytes.len())))
 }

@@ -89,9 +89,9 @@ impl Shop {
         effect: Effect,
     ) -> Result<Paid, TaskError> {
         let body = body(order, effect);
-        let route = self.route(order, effect);
+        let path = route(order, effect);
         // 503 is this service's word for "nothing took place".
-        let call = HttpCall::post(format!("{}{route}", self.url), &body).retry_statuses([503]);
+        let call = HttpCall::post(format!("{}{path}", self.url), &body).retry_statuses([503]);
         let life = Duration::from_millis(self.policy.max_request_life_ms);
         let operation = ctx
             .operation(effect.name(), &order.order_id)
@@ -101,7 +101,7 @@ impl Shop {
         let done = match effect {
             Effect::Reserve => operation.class(Class::Fenced).http(call).await,
             Effect::Charge => {
-                let kept = self.policy.retention.get(route);
+                let kept = self.policy.retention.get(path);
                 let kept = kept.map_or(Duration::ZERO, |kept| Duration::from_millis(kept.key_ms));
                 let operation = operation.class(Class::Idempotent).key_retention(kept);
                 operation.margin(MARGIN).http(call).await
@@ -116,19 +116,6 @@ impl Shop {
                 format!("the answer to {}: {error}", effect.name()),
             )
         })
-    }
-
-    fn route(&self, order: &Order, effect: Effect) -> &'static str {
-        let quick = order
-            .validate()
-            .is_ok_and(|valid| valid.bank == Bank::Quick);
-        match effect {
-            Effect::Reserve => "/reservations",
-            Effect::Charge if quick => "/charges/short",
-            Effect::Charge => "/charges",
-            Effect::Payout => "/payouts",
-            Effect::Notify => "/notifications",
-        }
     }
 
     /// Asks what became of a payout.
@@ -152,6 +139,19 @@ impl Shop {
             (ProbeAnswer::DidNotHappen, _) => Probe::DidNotHappen,
             _ => Probe::CannotTell,
         })
+    }
+}
+
+fn route(order: &Order, effect: Effect) -> &'static str {
+    let quick = order
+        .validate()
+        .is_ok_and(|valid| valid.bank == Bank::Quick);
+    match effect {
+        Effect::Reserve => "/reservations",
+        Effect::Charge if quick => "/charges/short",
+        Effect::Charge => "/charges",
+        Effect::Payout => "/payouts",
+        Effect::Notify => "/notifications",
     }
 }
 

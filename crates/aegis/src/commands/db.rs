@@ -42,12 +42,20 @@ enum Verb {
     },
 }
 
-pub(crate) async fn run(arguments: DbArguments, database: &DatabaseArguments, output: Output) -> Result<Exit, Failure> {
+pub(crate) async fn run(
+    arguments: DbArguments,
+    database: &DatabaseArguments,
+    output: Output,
+) -> Result<Exit, Failure> {
     let config = database.config()?;
     match arguments.verb {
         Verb::Install { days_ahead } => {
             let done = install::install(&config, days_ahead).await?;
-            let steps = if done.applied.is_empty() { "none (up to date)".to_owned() } else { format!("{:?}", done.applied) };
+            let steps = if done.applied.is_empty() {
+                "none (up to date)".to_owned()
+            } else {
+                format!("{:?}", done.applied)
+            };
             output.one(
                 &[("schema", done.schema.to_string()), ("steps applied", steps), ("partitions made", done.partitions.to_string())],
                 &json!({ "schema": done.schema, "applied": done.applied, "partitions": done.partitions }),
@@ -58,10 +66,16 @@ pub(crate) async fn run(arguments: DbArguments, database: &DatabaseArguments, ou
             let floor = Store::connect(config).await?.adopt().await?;
             output.one(&[("floor", floor.to_string())], &json!({ "floor": floor }));
         }
-        Verb::Maintain { days_ahead, retention_days } => {
+        Verb::Maintain {
+            days_ahead,
+            retention_days,
+        } => {
             let done = maintain::maintain(&config, days_ahead, retention_days).await?;
             output.one(
-                &[("partitions made", done.made.to_string()), ("days removed", done.removed_days.join(" "))],
+                &[
+                    ("partitions made", done.made.to_string()),
+                    ("days removed", done.removed_days.join(" ")),
+                ],
                 &json!({ "made": done.made, "removed_days": done.removed_days }),
             );
         }
@@ -75,19 +89,35 @@ async fn status(store: &Store, output: Output) -> Result<(), Failure> {
     // No lineage: a copy under another system identifier, where no claim can be made until it is adopted.
     let lineage = match (status.lineage_floor, status.timeline) {
         (Some(floor), Some(timeline)) => format!("floor {floor}, timeline {timeline}"),
-        _ => "NOT ADOPTED: this is a copy; no task can be claimed until `aegis db adopt --yes`".to_owned(),
+        _ => "NOT ADOPTED: this is a copy; no task can be claimed until `aegis db adopt --yes`"
+            .to_owned(),
     };
-    let partitions = status.partitions_until.clone().unwrap_or_else(|| "NONE: run `aegis db maintain`".to_owned());
+    let partitions = status
+        .partitions_until
+        .clone()
+        .unwrap_or_else(|| "NONE: run `aegis db maintain`".to_owned());
     let mut fields = vec![
         ("server", format!("PostgreSQL {}", status.server_version)),
-        ("schema", format!("{} (binaries from {} on may use it)", status.schema, status.min_schema)),
+        (
+            "schema",
+            format!(
+                "{} (binaries from {} on may use it)",
+                status.schema, status.min_schema
+            ),
+        ),
         ("lineage", lineage),
         ("up since", at(status.up_since)),
         ("partitions until", partitions),
     ];
     for count in &counts {
         let state = aegis_model::State::from_number(count.state);
-        fields.push(("tasks", format!("{} {}/{} protocol {}..{}: {}", state, count.queue, count.kind, count.lo, count.hi, count.count)));
+        fields.push((
+            "tasks",
+            format!(
+                "{} {}/{} protocol {}..{}: {}",
+                state, count.queue, count.kind, count.lo, count.hi, count.count
+            ),
+        ));
     }
     let tasks: Vec<_> = counts
         .iter()

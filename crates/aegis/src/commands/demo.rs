@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use aegis_demo::acts::{DemoEnd, DemoError, DemoOptions, play};
+use aegis_demo::hold::hold;
 use aegis_demo::orders::{self, OrdersFile};
 use aegis_demo::payments::{ServiceOptions, run_process};
 use aegis_demo::story::Story;
 use aegis_demo::verify::{FactsError, json, judge, read_facts, read_record, table};
-use aegis_demo::hold::hold;
 use clap::{Args, Subcommand};
 use serde_json::Value;
 
@@ -31,6 +31,10 @@ pub(crate) struct DemoArguments {
 }
 
 #[derive(Debug, Args)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a switch of the command line"
+)]
 struct PlayArguments {
     /// Decides whose calls go wrong; the same seed hits the same orders.
     #[arg(long, default_value_t = 1)]
@@ -96,7 +100,11 @@ struct PaymentsArguments {
 }
 
 /// Runs the demo, or one of its parts.
-pub(crate) async fn run(arguments: DemoArguments, database: &DatabaseArguments, output: Output) -> Result<Exit, Failure> {
+pub(crate) async fn run(
+    arguments: DemoArguments,
+    database: &DatabaseArguments,
+    output: Output,
+) -> Result<Exit, Failure> {
     match arguments.verb {
         None => demo(arguments.play, database, output).await,
         Some(Verb::Verify(verify)) => self::verify(&verify, database, output).await,
@@ -110,15 +118,26 @@ pub(crate) async fn run(arguments: DemoArguments, database: &DatabaseArguments, 
         }
         Some(Verb::Hold { command }) => match hold(&command).await {
             Ok(code) => Ok(Exit::Worker(code)),
-            Err(error) => Err(Failure::new(Exit::Refused, format!("{} cannot be run: {error}", command[0].display()))),
+            Err(error) => Err(Failure::new(
+                Exit::Refused,
+                format!("{} cannot be run: {error}", command[0].display()),
+            )),
         },
     }
 }
 
-async fn demo(arguments: PlayArguments, database: &DatabaseArguments, output: Output) -> Result<Exit, Failure> {
+async fn demo(
+    arguments: PlayArguments,
+    database: &DatabaseArguments,
+    output: Output,
+) -> Result<Exit, Failure> {
     let began = Instant::now();
-    let program = std::env::current_exe()
-        .map_err(|error| Failure::new(Exit::Broken, format!("the demo cannot find its own program: {error}")))?;
+    let program = std::env::current_exe().map_err(|error| {
+        Failure::new(
+            Exit::Broken,
+            format!("the demo cannot find its own program: {error}"),
+        )
+    })?;
     let mut options = DemoOptions::new(program, orders(arguments.orders.as_deref())?);
     options.seed = arguments.seed;
     options.keep = arguments.keep;
@@ -150,7 +169,11 @@ fn seconds(began: Instant) -> Value {
     Value::from(tenths / 10.0)
 }
 
-async fn verify(arguments: &VerifyArguments, database: &DatabaseArguments, output: Output) -> Result<Exit, Failure> {
+async fn verify(
+    arguments: &VerifyArguments,
+    database: &DatabaseArguments,
+    output: Output,
+) -> Result<Exit, Failure> {
     let began = Instant::now();
     let record = read_record(&arguments.record);
     let facts = read_facts(database.config()?, record.run()).await?;
@@ -162,7 +185,11 @@ async fn verify(arguments: &VerifyArguments, database: &DatabaseArguments, outpu
     } else {
         line(&table(&verdict));
     }
-    Ok(if verdict.exit_code() == 0 { Exit::Done } else { Exit::Broken })
+    Ok(if verdict.exit_code() == 0 {
+        Exit::Done
+    } else {
+        Exit::Broken
+    })
 }
 
 impl From<FactsError> for Failure {

@@ -12,10 +12,16 @@ use crate::failure::Failure;
 pub(crate) async fn task(store: &Store, prefix: &str) -> Result<Uuid, Failure> {
     match store.find_task(prefix).await? {
         Found::One(id) => Ok(id),
-        Found::None => Err(Failure::new(Exit::NotFound, format!("no task's id starts with `{prefix}`; see `aegis task list`"))
-            .with_code(ErrorCode::NOT_FOUND)),
-        Found::Several => Err(Failure::new(Exit::NotFound, format!("more than one task's id starts with `{prefix}`; give more digits"))
-            .with_code(ErrorCode::NOT_FOUND)),
+        Found::None => Err(Failure::new(
+            Exit::NotFound,
+            format!("no task's id starts with `{prefix}`; see `aegis task list`"),
+        )
+        .with_code(ErrorCode::NOT_FOUND)),
+        Found::Several => Err(Failure::new(
+            Exit::NotFound,
+            format!("more than one task's id starts with `{prefix}`; give more digits"),
+        )
+        .with_code(ErrorCode::NOT_FOUND)),
     }
 }
 
@@ -29,5 +35,7 @@ pub(crate) fn operation(id: &str) -> Result<(Uuid, &str), Failure> {
 
 /// Who acts: `--actor`, else the user of the shell.
 pub(crate) fn actor(given: Option<String>) -> String {
-    given.or_else(|| std::env::var("USER").ok()).unwrap_or_else(|| "unknown".to_owned())
+    given
+        .or_else(|| std::env::var("USER").ok())
+        .unwrap_or_else(|| "unknown".to_owned())
 }

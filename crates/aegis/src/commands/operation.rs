@@ -123,7 +123,11 @@ fn resolution_word(number: Option<i16>) -> Option<&'static str> {
     Some(Resolution::from_number(number?).map_or("other", Resolution::word))
 }
 
-pub(crate) async fn run(arguments: OperationArguments, database: &DatabaseArguments, output: Output) -> Result<Exit, Failure> {
+pub(crate) async fn run(
+    arguments: OperationArguments,
+    database: &DatabaseArguments,
+    output: Output,
+) -> Result<Exit, Failure> {
     let store = database.connect().await?;
     match arguments.verb {
         Verb::List { state, task, limit } => {
@@ -134,14 +138,31 @@ pub(crate) async fn run(arguments: OperationArguments, database: &DatabaseArgume
             let states: Vec<i16> = state.into_iter().map(StateWord::number).collect();
             let found = store.operations(&states, task, limit).await?;
             let rows = found.iter().map(row).collect();
-            output.list(&["id", "class", "state", "dispatched", "times", "epoch", "taken by", "note"], rows, found.iter().map(summary).collect());
+            output.list(
+                &[
+                    "id",
+                    "class",
+                    "state",
+                    "dispatched",
+                    "times",
+                    "epoch",
+                    "taken by",
+                    "note",
+                ],
+                rows,
+                found.iter().map(summary).collect(),
+            );
         }
         Verb::Show { id } => {
             let (task, id) = find::operation(&id)?;
-            let found = store.operation(task, id).await?.ok_or_else(|| missing(id))?;
+            let found = store
+                .operation(task, id)
+                .await?
+                .ok_or_else(|| missing(id))?;
             let request = found.request.as_deref().map(payload);
             let result = found.result.as_deref().map(payload);
-            let text = |value: &Option<Value>| value.as_ref().map(Value::to_string).unwrap_or_default();
+            let text =
+                |value: &Option<Value>| value.as_ref().map(Value::to_string).unwrap_or_default();
             output.one(
                 &[
                     ("id", found.id.clone()),
@@ -177,24 +198,51 @@ pub(crate) async fn run(arguments: OperationArguments, database: &DatabaseArgume
             let (task, id) = find::operation(&id)?;
             let actor = find::actor(actor);
             decided(&store.take_operation(task, id, &actor).await?, id)?;
-            output.one(&[("taken", format!("{id} by {actor}"))], &json!({ "id": id, "taken_by": actor }));
+            output.one(
+                &[("taken", format!("{id} by {actor}"))],
+                &json!({ "id": id, "taken_by": actor }),
+            );
         }
-        Verb::Resolve { id, r#as, evidence, result, actor } => {
+        Verb::Resolve {
+            id,
+            r#as,
+            evidence,
+            result,
+            actor,
+        } => {
             let (task, id) = find::operation(&id)?;
             let actor = find::actor(actor);
             if evidence.trim().is_empty() {
-                return Err(Failure::new(Exit::Refused, "--evidence is empty; say how it was found out"));
+                return Err(Failure::new(
+                    Exit::Refused,
+                    "--evidence is empty; say how it was found out",
+                ));
             }
             if let Some(text) = &result
                 && let Err(error) = serde_json::from_str::<Value>(text)
             {
-                return Err(Failure::new(Exit::Refused, format!("--result is not JSON: {error}")));
+                return Err(Failure::new(
+                    Exit::Refused,
+                    format!("--result is not JSON: {error}"),
+                ));
             }
             let resolution = Resolution::from(r#as);
-            let answer = store.resolve_operation(task, id, resolution, result.as_deref().map(str::as_bytes), &actor, &evidence).await?;
+            let answer = store
+                .resolve_operation(
+                    task,
+                    id,
+                    resolution,
+                    result.as_deref().map(str::as_bytes),
+                    &actor,
+                    &evidence,
+                )
+                .await?;
             decided(&answer, id)?;
             output.one(
-                &[("resolved", format!("{id} as {} by {actor}", resolution.word()))],
+                &[(
+                    "resolved",
+                    format!("{id} as {} by {actor}", resolution.word()),
+                )],
                 &json!({ "id": id, "resolution": resolution.word(), "resolved_by": actor }),
             );
         }
@@ -211,7 +259,10 @@ fn row(o: &OperationSummary) -> Vec<String> {
         o.dispatches.to_string(),
         o.epoch.to_string(),
         o.taken_by.clone().unwrap_or_default(),
-        o.evidence.clone().or_else(|| o.note.clone()).unwrap_or_default(),
+        o.evidence
+            .clone()
+            .or_else(|| o.note.clone())
+            .unwrap_or_default(),
     ]
 }
 
@@ -224,16 +275,26 @@ fn summary(o: &OperationSummary) -> Value {
 }
 
 fn missing(id: &str) -> Failure {
-    Failure::new(Exit::NotFound, format!("there is no operation `{id}`; see `aegis operation list`")).with_code(ErrorCode::NOT_FOUND)
+    Failure::new(
+        Exit::NotFound,
+        format!("there is no operation `{id}`; see `aegis operation list`"),
+    )
+    .with_code(ErrorCode::NOT_FOUND)
 }
 
 fn decided(answer: &Decided, id: &str) -> Result<(), Failure> {
     match answer {
         Decided::Done => Ok(()),
         Decided::Missing => Err(missing(id)),
-        Decided::NotUnknown => Err(Failure::new(Exit::Refused, format!("operation `{id}` is not unknown; see `aegis operation show {id}`"))
-            .with_code(ErrorCode::NOT_RESOLVABLE)),
-        Decided::TakenBy(who) => Err(Failure::new(Exit::Refused, format!("operation `{id}` was taken by {who}; ask them, or act as them with --actor"))
-            .with_code(ErrorCode::NOT_RESOLVABLE)),
+        Decided::NotUnknown => Err(Failure::new(
+            Exit::Refused,
+            format!("operation `{id}` is not unknown; see `aegis operation show {id}`"),
+        )
+        .with_code(ErrorCode::NOT_RESOLVABLE)),
+        Decided::TakenBy(who) => Err(Failure::new(
+            Exit::Refused,
+            format!("operation `{id}` was taken by {who}; ask them, or act as them with --actor"),
+        )
+        .with_code(ErrorCode::NOT_RESOLVABLE)),
     }
 }

@@ -101,7 +101,7 @@ struct SubmitArguments {
     #[arg(long, conflicts_with = "delay")]
     run_at: Option<Timestamp>,
     /// Not before so many seconds from now.
-    #[arg(long, allow_negative_numbers = true, value_parser = seconds)]
+    #[arg(long, allow_negative_numbers = true)]
     delay: Option<f64>,
     /// 0 first, 9 last.
     #[arg(long, default_value_t = 5, allow_negative_numbers = true)]
@@ -125,7 +125,10 @@ struct SubmitArguments {
 
 fn state(word: &str) -> Result<State, String> {
     State::from_word(word).ok_or_else(|| {
-        let words: Vec<&str> = aegis_model::state::STATES.into_iter().map(State::word).collect();
+        let words: Vec<&str> = aegis_model::state::STATES
+            .into_iter()
+            .map(State::word)
+            .collect();
         format!("`{word}` is no state; use one of {}", words.join(", "))
     })
 }
@@ -138,45 +141,95 @@ fn seconds(text: &str) -> Result<f64, String> {
     }
 }
 
-pub(crate) async fn run(arguments: TaskArguments, database: &DatabaseArguments, output: Output) -> Result<Exit, Failure> {
+pub(crate) async fn run(
+    arguments: TaskArguments,
+    database: &DatabaseArguments,
+    output: Output,
+) -> Result<Exit, Failure> {
     match arguments.verb {
         Verb::Submit(submit) => return submit_one(*submit, database, output).await,
-        Verb::List { state, queue, kind, tenant, before, limit } => {
-            let filter = TaskFilter { states: state, queue, kind, tenant, before, limit };
+        Verb::List {
+            state,
+            queue,
+            kind,
+            tenant,
+            before,
+            limit,
+        } => {
+            let filter = TaskFilter {
+                states: state,
+                queue,
+                kind,
+                tenant,
+                before,
+                limit,
+            };
             let found = database.connect().await?.tasks(&filter).await?;
             output.list(
-                &["id", "state", "queue/kind", "protocol", "tenant", "epoch", "failures", "interruptions", "crashes", "snoozes", "submitted"],
+                &[
+                    "id",
+                    "state",
+                    "queue/kind",
+                    "protocol",
+                    "tenant",
+                    "epoch",
+                    "failures",
+                    "interruptions",
+                    "crashes",
+                    "snoozes",
+                    "submitted",
+                ],
                 found.iter().map(row).collect(),
                 found.iter().map(summary).collect(),
             );
         }
         Verb::Show { id } => show(&database.connect().await?, &id, output).await?,
-        Verb::Watch { id, timeout } => return watch(&database.connect().await?, &id, timeout, output).await,
+        Verb::Watch { id, timeout } => {
+            return watch(&database.connect().await?, &id, timeout, output).await;
+        }
         Verb::Cancel(wanted) => {
             let store = database.connect().await?;
             let id = find::task(&store, &wanted.id).await?;
-            let answer = store.cancel(id, &find::actor(wanted.actor), &wanted.reason).await?;
+            let answer = store
+                .cancel(id, &find::actor(wanted.actor), &wanted.reason)
+                .await?;
             let (word, text) = match answer {
                 Cancelled::Now => ("cancelled", "cancelled; it had not started"),
-                Cancelled::Requested => ("requested", "asked to stop; it is ended for it when it does not"),
-                Cancelled::Pending => ("pending", "an operation is open; it is cancelled when that is settled"),
+                Cancelled::Requested => (
+                    "requested",
+                    "asked to stop; it is ended for it when it does not",
+                ),
+                Cancelled::Pending => (
+                    "pending",
+                    "an operation is open; it is cancelled when that is settled",
+                ),
                 Cancelled::Ended | Cancelled::Parked => {
-                    return Err(Failure::new(Exit::Refused, format!("task {id} has ended already; see `aegis task show {id}`")));
+                    return Err(Failure::new(
+                        Exit::Refused,
+                        format!("task {id} has ended already; see `aegis task show {id}`"),
+                    ));
                 }
                 Cancelled::Missing => return Err(missing(&wanted.id)),
             };
-            output.one(&[("task", id.to_string()), ("cancel", text.to_owned())], &json!({ "id": id, "cancel": word }));
+            output.one(
+                &[("task", id.to_string()), ("cancel", text.to_owned())],
+                &json!({ "id": id, "cancel": word }),
+            );
         }
         Verb::Redrive(wanted) => {
             let store = database.connect().await?;
             let id = find::task(&store, &wanted.id).await?;
-            let done = store.redrive(id, &find::actor(wanted.actor), &wanted.reason).await?;
+            let done = store
+                .redrive(id, &find::actor(wanted.actor), &wanted.reason)
+                .await?;
             parked(done, id, "redriven", output)?;
         }
         Verb::Discard(wanted) => {
             let store = database.connect().await?;
             let id = find::task(&store, &wanted.id).await?;
-            let done = store.discard(id, &find::actor(wanted.actor), &wanted.reason).await?;
+            let done = store
+                .discard(id, &find::actor(wanted.actor), &wanted.reason)
+                .await?;
             parked(done, id, "discarded", output)?;
         }
     }
@@ -185,27 +238,50 @@ pub(crate) async fn run(arguments: TaskArguments, database: &DatabaseArguments, 
 
 fn parked(done: bool, id: uuid::Uuid, word: &str, output: Output) -> Result<(), Failure> {
     if !done {
-        return Err(Failure::new(Exit::Refused, format!("task {id} is neither failed nor quarantined; see `aegis task show {id}`")));
+        return Err(Failure::new(
+            Exit::Refused,
+            format!("task {id} is neither failed nor quarantined; see `aegis task show {id}`"),
+        ));
     }
     output.one(&[(word, id.to_string())], &json!({ "id": id, word: true }));
     Ok(())
 }
 
 fn missing(prefix: &str) -> Failure {
-    Failure::new(Exit::NotFound, format!("there is no task `{prefix}`")).with_code(ErrorCode::NOT_FOUND)
+    Failure::new(Exit::NotFound, format!("there is no task `{prefix}`"))
+        .with_code(ErrorCode::NOT_FOUND)
 }
 
-async fn submit_one(arguments: SubmitArguments, database: &DatabaseArguments, output: Output) -> Result<Exit, Failure> {
+fn in_range(delay: f64) -> Result<f64, Failure> {
+    if (0.0..=3.2e8).contains(&delay) {
+        return Ok(delay);
+    }
+    Err(Failure::new(
+        Exit::Refused,
+        format!("--delay {delay} is not between 0 and 320000000 seconds; leave it out for now"),
+    )
+    .with_code(ErrorCode::BAD_SUBMIT))
+}
+
+async fn submit_one(
+    arguments: SubmitArguments,
+    database: &DatabaseArguments,
+    output: Output,
+) -> Result<Exit, Failure> {
     let mut labels = BTreeMap::new();
     for label in &arguments.label {
-        let (name, value) = label
-            .split_once('=')
-            .ok_or_else(|| Failure::new(Exit::Refused, format!("--label {label} has no `=`; write NAME=VALUE")).with_code(ErrorCode::BAD_SUBMIT))?;
+        let (name, value) = label.split_once('=').ok_or_else(|| {
+            Failure::new(
+                Exit::Refused,
+                format!("--label {label} has no `=`; write NAME=VALUE"),
+            )
+            .with_code(ErrorCode::BAD_SUBMIT)
+        })?;
         labels.insert(name.to_owned(), value.to_owned());
     }
     let run_at = match arguments.delay {
         // The database's clock decides what is due; a delay is only as good as this machine's clock.
-        Some(delay) => Some(Timestamp::now() + Duration::from_secs_f64(delay)),
+        Some(delay) => Some(Timestamp::now() + Duration::from_secs_f64(in_range(delay)?)),
         None => arguments.run_at,
     };
     let task = NewTask {
@@ -217,18 +293,37 @@ async fn submit_one(arguments: SubmitArguments, database: &DatabaseArguments, ou
         priority: arguments.priority,
         deadline_at: arguments.deadline,
         labels: (!labels.is_empty()).then(|| json!(labels)),
-        policy: RetryPolicy { max_failures: arguments.max_failures, ..RetryPolicy::default() },
+        policy: RetryPolicy {
+            max_failures: arguments.max_failures,
+            ..RetryPolicy::default()
+        },
         ..NewTask::new(arguments.kind, input(&arguments.input)?)
     };
     let store = database.connect().await?;
     let submitted = store.submit(task).await?;
     if !arguments.wait {
-        let word = if submitted.is_new { "submitted" } else { "known" };
-        output.one(&[(word, submitted.task.to_string())], &json!({ "id": submitted.task, "new": submitted.is_new }));
+        let word = if submitted.is_new {
+            "submitted"
+        } else {
+            "known"
+        };
+        output.one(
+            &[(word, submitted.task.to_string())],
+            &json!({ "id": submitted.task, "new": submitted.is_new }),
+        );
         return Ok(Exit::Done);
     }
-    match store.wait(submitted.task, Duration::from_secs_f64(arguments.timeout)).await? {
-        None => Err(Failure::new(Exit::TimedOut, format!("task {} has not ended within {} s; it goes on; see `aegis task watch`", submitted.task, arguments.timeout))),
+    match store
+        .wait(submitted.task, Duration::from_secs_f64(arguments.timeout))
+        .await?
+    {
+        None => Err(Failure::new(
+            Exit::TimedOut,
+            format!(
+                "task {} has not ended within {} s; it goes on; see `aegis task watch`",
+                submitted.task, arguments.timeout
+            ),
+        )),
         Some(task) => Ok(ended(&task, output)),
     }
 }
@@ -240,12 +335,25 @@ fn ended(task: &TaskDetail, output: Output) -> Exit {
         &[
             ("task", task.id.to_string()),
             ("state", state.to_string()),
-            ("result", result.as_ref().map(Value::to_string).unwrap_or_default()),
-            ("error", task.error.as_ref().map(Value::to_string).unwrap_or_default()),
+            (
+                "result",
+                result.as_ref().map(Value::to_string).unwrap_or_default(),
+            ),
+            (
+                "error",
+                task.error
+                    .as_ref()
+                    .map(Value::to_string)
+                    .unwrap_or_default(),
+            ),
         ],
         &json!({ "id": task.id, "state": state.word(), "result": result, "error": task.error }),
     );
-    if state == State::Succeeded { Exit::Done } else { Exit::TaskFailed }
+    if state == State::Succeeded {
+        Exit::Done
+    } else {
+        Exit::TaskFailed
+    }
 }
 
 /// The input: a JSON text, a file's, or standard input's; read no further than the limit.
@@ -255,13 +363,18 @@ fn input(given: &str) -> Result<Vec<u8>, Failure> {
     let read = match given {
         "-" => std::io::stdin().take(limit).read_to_end(&mut bytes),
         _ => match given.strip_prefix('@') {
-            Some(path) => std::fs::File::open(path).and_then(|file| file.take(limit).read_to_end(&mut bytes)),
+            Some(path) => {
+                std::fs::File::open(path).and_then(|file| file.take(limit).read_to_end(&mut bytes))
+            }
             None => return Ok(given.as_bytes().to_vec()),
         },
     };
     match read {
         Ok(_) => Ok(bytes),
-        Err(error) => Err(Failure::new(Exit::Refused, format!("--input {given} cannot be read: {error}"))),
+        Err(error) => Err(Failure::new(
+            Exit::Refused,
+            format!("--input {given} cannot be read: {error}"),
+        )),
     }
 }
 
@@ -291,7 +404,11 @@ fn summary(t: &TaskSummary) -> Value {
 }
 
 fn protocols(lo: i32, hi: i32) -> String {
-    if lo == hi { lo.to_string() } else { format!("{lo}..{hi}") }
+    if lo == hi {
+        lo.to_string()
+    } else {
+        format!("{lo}..{hi}")
+    }
 }
 
 async fn show(store: &Store, prefix: &str, output: Output) -> Result<(), Failure> {
@@ -299,7 +416,9 @@ async fn show(store: &Store, prefix: &str, output: Output) -> Result<(), Failure
     let task = store.task(id).await?.ok_or_else(|| missing(prefix))?;
     let events = store.events(id).await?;
     let errors = store.attempt_errors(id).await?;
-    let operations = store.operations(&[0, 1, 2, 3, 4, 5], Some(id), 1000).await?;
+    let operations = store
+        .operations(&[0, 1, 2, 3, 4, 5], Some(id), 1000)
+        .await?;
     let state = State::from_number(task.state);
     let input = task.input.as_deref().map(payload);
     let result = task.result.as_deref().map(payload);
@@ -333,14 +452,33 @@ async fn show(store: &Store, prefix: &str, output: Output) -> Result<(), Failure
             ("tenant", task.tenant.clone()),
             ("protocols stored", protocols(task.lo, task.hi)),
             ("epoch, rev", format!("{}, {}", task.epoch, task.rev)),
-            ("owner", task.owner.map(|x| x.to_string()).unwrap_or_default()),
-            ("counters", format!("failures {}, interruptions {}, crashes {}, snoozes {}", task.failures, task.interruptions, task.crashes, task.snoozes)),
+            (
+                "owner",
+                task.owner.map(|x| x.to_string()).unwrap_or_default(),
+            ),
+            (
+                "counters",
+                format!(
+                    "failures {}, interruptions {}, crashes {}, snoozes {}",
+                    task.failures, task.interruptions, task.crashes, task.snoozes
+                ),
+            ),
             ("open operations", task.open_ops.to_string()),
             ("submitted", at(task.submitted_at)),
             ("run at", maybe_at(task.run_at)),
             ("claimed", maybe_at(task.claimed_at)),
             ("finished", maybe_at(task.finished_at)),
-            ("checkpoint", task.checkpoint_seq.map(|seq| format!("number {seq}, protocol {}", task.checkpoint_protocol.unwrap_or_default())).unwrap_or_default()),
+            (
+                "checkpoint",
+                task.checkpoint_seq
+                    .map(|seq| {
+                        format!(
+                            "number {seq}, protocol {}",
+                            task.checkpoint_protocol.unwrap_or_default()
+                        )
+                    })
+                    .unwrap_or_default(),
+            ),
             ("input", text(&input)),
             ("result", text(&result)),
             ("error", text(&task.error)),
@@ -349,14 +487,30 @@ async fn show(store: &Store, prefix: &str, output: Output) -> Result<(), Failure
     );
     if output == Output::Table {
         for event in &events {
-            let actor = event.actor.as_deref().map(|actor| format!(" by {actor}")).unwrap_or_default();
-            line(&format!("{}  epoch {}  {}{actor}  {}", at(event.at), event.epoch, event.cause, text(&event.detail)));
+            let actor = event
+                .actor
+                .as_deref()
+                .map(|actor| format!(" by {actor}"))
+                .unwrap_or_default();
+            line(&format!(
+                "{}  epoch {}  {}{actor}  {}",
+                at(event.at),
+                event.epoch,
+                event.cause,
+                text(&event.detail)
+            ));
         }
         for error in &errors {
-            line(&format!("{}  epoch {}  error {}: {}", at(error.at), error.epoch, error.code, error.message));
+            line(&format!(
+                "{}  epoch {}  error {}: {}",
+                at(error.at),
+                error.epoch,
+                error.code,
+                error.message
+            ));
         }
         for operation in &operation_json {
-            line(&format!("operation {}", operation));
+            line(&format!("operation {operation}"));
         }
     }
     Ok(())
@@ -372,7 +526,11 @@ async fn watch(store: &Store, prefix: &str, timeout: f64, output: Output) -> Res
             if seen != Some((state, task.epoch)) {
                 seen = Some((state, task.epoch));
                 if output == Output::Table {
-                    line(&format!("{}  {state} at epoch {}", at(Timestamp::now()), task.epoch));
+                    line(&format!(
+                        "{}  {state} at epoch {}",
+                        at(Timestamp::now()),
+                        task.epoch
+                    ));
                 }
             }
             if state.is_terminal() {
@@ -383,6 +541,9 @@ async fn watch(store: &Store, prefix: &str, timeout: f64, output: Output) -> Res
     };
     match tokio::time::timeout(Duration::from_secs_f64(timeout), watching).await {
         Ok(exit) => exit,
-        Err(_) => Err(Failure::new(Exit::TimedOut, format!("task {id} has not ended within {timeout} s; it goes on"))),
+        Err(_) => Err(Failure::new(
+            Exit::TimedOut,
+            format!("task {id} has not ended within {timeout} s; it goes on"),
+        )),
     }
 }

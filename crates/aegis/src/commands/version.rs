@@ -12,7 +12,10 @@ use crate::output::Output;
 pub(crate) fn run(output: Output) -> Result<Exit, Failure> {
     let version = env!("CARGO_PKG_VERSION");
     output.one(
-        &[("aegis", version.to_owned()), ("schema", SCHEMA.to_string())],
+        &[
+            ("aegis", version.to_owned()),
+            ("schema", SCHEMA.to_string()),
+        ],
         &json!({ "aegis": version, "schema": SCHEMA }),
     );
     Ok(Exit::Done)

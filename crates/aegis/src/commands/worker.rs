@@ -92,18 +92,41 @@ struct RunArguments {
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {
-    let value: f64 = text.parse().map_err(|error: std::num::ParseFloatError| error.to_string())?;
-    if (0.0..=86_400.0).contains(&value) { Ok(Duration::from_secs_f64(value)) } else { Err(format!("{value} is not between 0 and 86400 seconds")) }
+    let value: f64 = text
+        .parse()
+        .map_err(|error: std::num::ParseFloatError| error.to_string())?;
+    if (0.0..=86_400.0).contains(&value) {
+        Ok(Duration::from_secs_f64(value))
+    } else {
+        Err(format!("{value} is not between 0 and 86400 seconds"))
+    }
 }
 
 /// Runs a worker, or looks after those that run.
-pub(crate) async fn run(arguments: WorkerArguments, database: &DatabaseArguments, output: Output) -> Result<Exit, Failure> {
+pub(crate) async fn run(
+    arguments: WorkerArguments,
+    database: &DatabaseArguments,
+    output: Output,
+) -> Result<Exit, Failure> {
     match arguments.verb {
         None => work(arguments.run, database).await,
         Some(Verb::List { all, limit }) => {
             let found = database.connect().await?.workers(all, limit).await?;
-            let columns = ["id", "name", "state", "release", "host/pid", "running", "lease until", "capabilities"];
-            output.list(&columns, found.iter().map(row).collect(), found.iter().map(summary).collect());
+            let columns = [
+                "id",
+                "name",
+                "state",
+                "release",
+                "host/pid",
+                "running",
+                "lease until",
+                "capabilities",
+            ];
+            output.list(
+                &columns,
+                found.iter().map(row).collect(),
+                found.iter().map(summary).collect(),
+            );
             Ok(Exit::Done)
         }
         Some(Verb::Drain { worker }) => drain(&database.connect().await?, &worker, output).await,
@@ -117,14 +140,27 @@ async fn work(arguments: RunArguments, database: &DatabaseArguments) -> Result<E
         cancel_and_save: arguments.cancel_s,
         exit_margin: arguments.exit_margin_s,
     };
-    if let Some(grace) = arguments.grace_period_s.filter(|grace| budgets.total() > *grace) {
+    if let Some(grace) = arguments
+        .grace_period_s
+        .filter(|grace| budgets.total() > *grace)
+    {
         // Before anything is connected to: what is written wrong needs no database to be seen.
-        return Err(Failure::new(Exit::Usage, too_long(&budgets, grace)).with_code(ErrorCode::BUDGETS));
+        return Err(
+            Failure::new(Exit::Usage, too_long(&budgets, grace)).with_code(ErrorCode::BUDGETS)
+        );
     }
-    let config = database.config()?.with_pool_size(arguments.slots.clamp(4, 16));
-    let store = Store::connect(config.with_application_name(&format!("aegis worker {}", arguments.name))).await?;
+    let config = database
+        .config()?
+        .with_pool_size(arguments.slots.clamp(4, 16));
+    let store =
+        Store::connect(config.with_application_name(&format!("aegis worker {}", arguments.name)))
+            .await?;
     let policy = HttpPolicy::public_only();
-    let policy = if arguments.allow_private_addresses { policy.allow_loopback().allow_private() } else { policy };
+    let policy = if arguments.allow_private_addresses {
+        policy.allow_loopback().allow_private()
+    } else {
+        policy
+    };
     let builder = Worker::builder(store)
         .name(&arguments.name)
         .slots(arguments.slots)
@@ -134,8 +170,10 @@ async fn work(arguments: RunArguments, database: &DatabaseArguments) -> Result<E
         .budgets(budgets)
         .grace_period(arguments.grace_period_s)
         .http_policy(policy);
-    let (builder, names): (WorkerBuilder, Vec<String>) =
-        arguments.kinds.add_to(builder, &arguments.queue, arguments.allow_private_addresses).await?;
+    let (builder, names): (WorkerBuilder, Vec<String>) = arguments
+        .kinds
+        .add_to(builder, &arguments.queue, arguments.allow_private_addresses)
+        .await?;
     let worker = builder.build()?;
     let handle = worker.handle();
     note(&format!(
@@ -152,7 +190,13 @@ async fn work(arguments: RunArguments, database: &DatabaseArguments) -> Result<E
     let counts = handle.snapshot().counts;
     note(&format!(
         "worker {} ended: {exit}. Claimed {}, completed {}, failed {}, postponed {}, handed back {}; {} of its writes were refused",
-        arguments.name, counts.claimed, counts.completed, counts.failed, counts.released, counts.handed_back, counts.fenced
+        arguments.name,
+        counts.claimed,
+        counts.completed,
+        counts.failed,
+        counts.released,
+        counts.handed_back,
+        counts.fenced
     ));
     Ok(Exit::Worker(exit.code()))
 }
@@ -172,7 +216,11 @@ fn too_long(budgets: &Budgets, grace: Duration) -> String {
 
 impl From<WorkerError> for Failure {
     fn from(error: WorkerError) -> Self {
-        let exit = if matches!(error, WorkerError::Register { .. }) { Exit::Database } else { Exit::Usage };
+        let exit = if matches!(error, WorkerError::Register { .. }) {
+            Exit::Database
+        } else {
+            Exit::Usage
+        };
         let failure = Self::new(exit, chain(&error));
         match error.code() {
             Some(code) => failure.with_code(code),
@@ -183,9 +231,19 @@ impl From<WorkerError> for Failure {
 
 async fn drain(store: &Store, wanted: &str, output: Output) -> Result<Exit, Failure> {
     let alive = store.workers(false, 100_000).await?;
-    let by_name: Vec<&WorkerSummary> = alive.iter().filter(|worker| worker.name == wanted).collect();
-    let by_id: Vec<&WorkerSummary> = alive.iter().filter(|worker| worker.id.to_string().starts_with(wanted)).collect();
-    let found = if by_name.is_empty() && wanted.len() >= 4 { by_id } else { by_name };
+    let by_name: Vec<&WorkerSummary> = alive
+        .iter()
+        .filter(|worker| worker.name == wanted)
+        .collect();
+    let by_id: Vec<&WorkerSummary> = alive
+        .iter()
+        .filter(|worker| worker.id.to_string().starts_with(wanted))
+        .collect();
+    let found = if by_name.is_empty() && wanted.len() >= 4 {
+        by_id
+    } else {
+        by_name
+    };
     let worker = match found.as_slice() {
         [one] => one,
         [] => {
@@ -194,12 +252,22 @@ async fn drain(store: &Store, wanted: &str, output: Output) -> Result<Exit, Fail
         }
         several => {
             let ids: Vec<String> = several.iter().map(|worker| worker.id.to_string()).collect();
-            return Err(Failure::new(Exit::Refused, format!("`{wanted}` stands for {} workers; give one of the ids {}", ids.len(), ids.join(", "))));
+            return Err(Failure::new(
+                Exit::Refused,
+                format!(
+                    "`{wanted}` stands for {} workers; give one of the ids {}",
+                    ids.len(),
+                    ids.join(", ")
+                ),
+            ));
         }
     };
     let closed = store.drain(worker.id).await?;
     let word = if closed { "drains" } else { "drained before" };
-    output.one(&[(word, format!("{} {}", worker.id, worker.name))], &json!({ "id": worker.id, "name": worker.name, "drain": word }));
+    output.one(
+        &[(word, format!("{} {}", worker.id, worker.name))],
+        &json!({ "id": worker.id, "name": worker.name, "drain": word }),
+    );
     Ok(Exit::Done)
 }
 

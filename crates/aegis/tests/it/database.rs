@@ -15,19 +15,35 @@ async fn process_install_status_maintain_and_adopt() {
     assert!(!first["applied"].as_array().unwrap().is_empty(), "{first}");
     let again = place.json(&["db", "install", "--days-ahead", "2"]).await;
     assert!(again["applied"].as_array().unwrap().is_empty(), "{again}");
-    assert_eq!((&again["schema"], &again["partitions"]), (&first["schema"], &0.into()));
+    assert_eq!(
+        (&again["schema"], &again["partitions"]),
+        (&first["schema"], &0.into())
+    );
 
-    let engine = Place { url: place.db.url_as("aegis_engine"), db: place.db };
+    let engine = Place {
+        url: place.db.url_as("aegis_engine"),
+        db: place.db,
+    };
     let status = engine.json(&["db", "status"]).await;
     assert_eq!(status["schema"], first["schema"]);
     assert_eq!(status["adopted"], true);
     let table = engine.run(&["db", "status"]).await;
-    assert!(table.stdout.contains("lineage") && table.stdout.contains("PostgreSQL"), "{table:?}");
+    assert!(
+        table.stdout.contains("lineage") && table.stdout.contains("PostgreSQL"),
+        "{table:?}"
+    );
 
-    let owner = Place { url: engine.db.url(), db: engine.db };
+    let owner = Place {
+        url: engine.db.url(),
+        db: engine.db,
+    };
     let made = owner.json(&["db", "maintain", "--days-ahead", "3"]).await;
     assert!(made["made"].as_i64().unwrap() > 0, "{made}");
-    assert_eq!(owner.run(&["db", "adopt"]).await.code, 2, "without --yes nothing is adopted");
+    assert_eq!(
+        owner.run(&["db", "adopt"]).await.code,
+        2,
+        "without --yes nothing is adopted"
+    );
 }
 
 #[tokio::test]
@@ -35,8 +51,13 @@ async fn process_adopt_raises_the_floor() {
     let _slot = process_slot();
     let db = TestDb::new().await;
     // The superuser's session has JIT on, which the store refuses; an owner has the role's settings.
-    let place = Place { url: db.url_as("aegis_engine"), db };
-    let before = place.json(&["db", "status"]).await["floor"].as_i64().unwrap();
+    let place = Place {
+        url: db.url_as("aegis_engine"),
+        db,
+    };
+    let before = place.json(&["db", "status"]).await["floor"]
+        .as_i64()
+        .unwrap();
     let adopted = place.json(&["db", "adopt", "--yes"]).await;
     assert_eq!(adopted["floor"].as_i64().unwrap(), before + 1);
 }
@@ -52,9 +73,16 @@ async fn process_a_database_that_is_not_there_is_exit_code_5() {
         vec!["demo", "verify", "--record", "/dev/null"],
     ] {
         // Nobody listens on a port of 1.
-        let ran = run(command(Some("postgresql://nobody@127.0.0.1:1/none"), &words)).await;
+        let ran = run(command(
+            Some("postgresql://nobody@127.0.0.1:1/none"),
+            &words,
+        ))
+        .await;
         assert_eq!(ran.code, 5, "{words:?}: {ran:?}");
-        assert!(ran.stderr.contains("127.0.0.1 port 1"), "it says where: {ran:?}");
+        assert!(
+            ran.stderr.contains("127.0.0.1 port 1"),
+            "it says where: {ran:?}"
+        );
         assert!(ran.stdout.is_empty(), "{ran:?}");
     }
 }

@@ -16,8 +16,14 @@ const WHOLE: Duration = Duration::from_secs(150);
 async fn demo(words: &[&str]) -> (Ran, Value) {
     let mut all = vec!["demo", "--json", "--seed", "1"];
     all.extend(words);
-    let ran = tokio::time::timeout(WHOLE, run(command(None, &all))).await.expect("the demo ends in time");
-    assert_eq!(ran.stdout.lines().count(), 1, "one object on one line: {ran:?}");
+    let ran = tokio::time::timeout(WHOLE, run(command(None, &all)))
+        .await
+        .expect("the demo ends in time");
+    assert_eq!(
+        ran.stdout.lines().count(),
+        1,
+        "one object on one line: {ran:?}"
+    );
     let object = serde_json::from_str(&ran.stdout).unwrap();
     (ran, object)
 }
@@ -27,20 +33,68 @@ async fn process_the_demo_keeps_every_promise_and_says_so_in_one_line() {
     let _slot = process_slot();
     let (ran, object) = demo(&[]).await;
     assert_eq!(ran.code, 0, "{object}\n{}", ran.stderr);
-    let count = |name: &str| object[name].as_u64().unwrap_or_else(|| panic!("no {name}: {object}"));
-    assert_eq!((count("submitted"), count("succeeded"), count("failed_as_expected")), (300, 292, 8), "{object}");
-    assert_eq!((count("receipts"), count("effects_applied")), (292, 4 * 292), "{object}");
-    for kept in ["effects_lost", "effects_duplicated", "effects_phantom", "stale_accepted", "unknown_left", "tasks_lost", "tasks_unfinished"] {
+    let count = |name: &str| {
+        object[name]
+            .as_u64()
+            .unwrap_or_else(|| panic!("no {name}: {object}"))
+    };
+    assert_eq!(
+        (
+            count("submitted"),
+            count("succeeded"),
+            count("failed_as_expected")
+        ),
+        (300, 292, 8),
+        "{object}"
+    );
+    assert_eq!(
+        (count("receipts"), count("effects_applied")),
+        (292, 4 * 292),
+        "{object}"
+    );
+    for kept in [
+        "effects_lost",
+        "effects_duplicated",
+        "effects_phantom",
+        "stale_accepted",
+        "unknown_left",
+        "tasks_lost",
+        "tasks_unfinished",
+    ] {
         assert_eq!(count(kept), 0, "{kept}: {object}");
     }
     // Each of the acts was really shown.
-    for shown in ["takeovers", "handed_back", "stale_writes_refused", "unknown_opened", "waited_for_protocol"] {
+    for shown in [
+        "takeovers",
+        "handed_back",
+        "stale_writes_refused",
+        "unknown_opened",
+        "waited_for_protocol",
+    ] {
         assert!(count(shown) > 0, "{shown}: {object}\n{}", ran.stderr);
     }
-    assert_eq!(count("unknown_opened"), count("unknown_resolved"), "{object}");
-    assert!(object["seconds"].as_f64().unwrap() > 0.0 && object["verdict"] == "pass", "{object}");
-    for told in ["kills worker-1", "freezes worker-2", "stale write", "version 2 replaces version 1", "a rollback to version 1", "operator"] {
-        assert!(ran.stderr.contains(told), "{told} is not told:\n{}", ran.stderr);
+    assert_eq!(
+        count("unknown_opened"),
+        count("unknown_resolved"),
+        "{object}"
+    );
+    assert!(
+        object["seconds"].as_f64().unwrap() > 0.0 && object["verdict"] == "pass",
+        "{object}"
+    );
+    for told in [
+        "kills worker-1",
+        "freezes worker-2",
+        "stale write",
+        "version 2 replaces version 1",
+        "a rollback to version 1",
+        "operator",
+    ] {
+        assert!(
+            ran.stderr.contains(told),
+            "{told} is not told:\n{}",
+            ran.stderr
+        );
     }
 }
 
@@ -50,9 +104,17 @@ async fn process_a_payment_service_that_doubles_is_found_out() {
     let (ran, object) = demo(&["--doubles"]).await;
     assert_eq!(ran.code, 1, "{object}\n{}", ran.stderr);
     assert_eq!(object["verdict"], "fail", "{object}");
-    assert!(object["effects_duplicated"].as_u64().unwrap() > 0, "{object}");
+    assert!(
+        object["effects_duplicated"].as_u64().unwrap() > 0,
+        "{object}"
+    );
     let breaches = object["breaches"].as_array().unwrap();
-    assert!(breaches.iter().all(|breach| breach["kind"] == "effect_duplicated"), "{object}");
+    assert!(
+        breaches
+            .iter()
+            .all(|breach| breach["kind"] == "effect_duplicated"),
+        "{object}"
+    );
 }
 
 /// The processes whose parent, or grandparent, or … is this one.
@@ -62,14 +124,27 @@ fn descendants(of: u32) -> Vec<u32> {
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
         .filter_map(|pid: u32| {
             let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-            Some((pid, stat.rsplit(')').next()?.split_whitespace().nth(1)?.parse().ok()?))
+            Some((
+                pid,
+                stat.rsplit(')')
+                    .next()?
+                    .split_whitespace()
+                    .nth(1)?
+                    .parse()
+                    .ok()?,
+            ))
         })
         .collect();
     let mut found = vec![of];
     let mut at = 0;
     while at < found.len() {
         let parent = found[at];
-        found.extend(parents.iter().filter(|(_, of)| *of == parent).map(|(pid, _)| *pid));
+        found.extend(
+            parents
+                .iter()
+                .filter(|(_, of)| *of == parent)
+                .map(|(pid, _)| *pid),
+        );
         at += 1;
     }
     found.remove(0);
@@ -79,7 +154,10 @@ fn descendants(of: u32) -> Vec<u32> {
 fn is_there(pid: u32) -> bool {
     // A zombie has ended; whoever adopted it has not looked yet.
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit(')').next().and_then(|rest| rest.split_whitespace().next()).is_some_and(|state| state != "Z")
+    stat.rsplit(')')
+        .next()
+        .and_then(|rest| rest.split_whitespace().next())
+        .is_some_and(|state| state != "Z")
 }
 
 async fn ends_with_everything(signal: Signal) {
@@ -90,12 +168,21 @@ async fn ends_with_everything(signal: Signal) {
         .unwrap();
     let pid = demo.id();
     // Three workers, a payment service, their four holders, and a database.
-    wait_until("the demo has started what it needs", BOUND, async || descendants(pid).len() >= 12).await;
+    wait_until("the demo has started what it needs", BOUND, async || {
+        descendants(pid).len() >= 12
+    })
+    .await;
     let started = descendants(pid);
     kill(Pid::from_raw(i32::try_from(pid).unwrap()), signal).unwrap();
-    let code = tokio::task::spawn_blocking(move || demo.wait().unwrap().code()).await.unwrap();
+    let code = tokio::task::spawn_blocking(move || demo.wait().unwrap().code())
+        .await
+        .unwrap();
     if signal == Signal::SIGTERM {
-        assert_eq!(code, Some(1), "a demo that was not played to its end has shown nothing");
+        assert_eq!(
+            code,
+            Some(1),
+            "a demo that was not played to its end has shown nothing"
+        );
     }
     wait_until("everything has ended with the demo", BOUND, async || {
         started.iter().all(|pid| !is_there(*pid))
@@ -126,12 +213,27 @@ async fn process_bad_arguments_of_the_demo_start_nothing() {
         assert_eq!(ran.code, 4, "{ran:?}");
         assert!(ran.stdout.is_empty(), "{ran:?}");
     }
-    for words in [vec!["demo", "--seed", "x"], vec!["demo", "verify"], vec!["demo", "--keep", "verify", "--record", "x"]] {
+    for words in [
+        vec!["demo", "--seed", "x"],
+        vec!["demo", "verify"],
+        vec!["demo", "--keep", "verify", "--record", "x"],
+    ] {
         let ran = run(command(None, &words)).await;
         assert_eq!(ran.code, 2, "{words:?}: {ran:?}");
     }
     let taken = folder.path().join("record.jsonl");
     std::fs::write(&taken, "").unwrap();
-    let ran = run(command(None, &["demo", "payments", "--run", "r", "--record", &taken.display().to_string()])).await;
+    let ran = run(command(
+        None,
+        &[
+            "demo",
+            "payments",
+            "--run",
+            "r",
+            "--record",
+            &taken.display().to_string(),
+        ],
+    ))
+    .await;
     assert_eq!(ran.code, 4, "a record belongs to one run: {ran:?}");
 }

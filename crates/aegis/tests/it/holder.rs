@@ -19,7 +19,9 @@ fn held(words: &[&str]) -> (Child, Pid) {
         .spawn()
         .unwrap();
     let mut line = String::new();
-    BufReader::new(holder.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+    BufReader::new(holder.stdout.as_mut().unwrap())
+        .read_line(&mut line)
+        .unwrap();
     let pid = line.trim().strip_prefix("pid ").unwrap().parse().unwrap();
     (holder, Pid::from_raw(pid))
 }
@@ -31,7 +33,11 @@ fn is_there(pid: Pid) -> bool {
 /// The one-letter state of a process.
 fn state(pid: Pid) -> String {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit(')').next().and_then(|rest| rest.split_whitespace().next()).unwrap_or_default().to_owned()
+    stat.rsplit(')')
+        .next()
+        .and_then(|rest| rest.split_whitespace().next())
+        .unwrap_or_default()
+        .to_owned()
 }
 
 #[tokio::test]
@@ -44,10 +50,15 @@ async fn process_a_frozen_child_is_ended_with_the_demo() {
     words.write_all(b"cont\n").unwrap();
     wait_until("the child is thawed", BOUND, async || state(pid) != "T").await;
     words.write_all(b"stop\n").unwrap();
-    wait_until("the child is frozen again", BOUND, async || state(pid) == "T").await;
+    wait_until("the child is frozen again", BOUND, async || {
+        state(pid) == "T"
+    })
+    .await;
     // The end of the demo, however it comes.
     drop(words);
-    let status = tokio::task::spawn_blocking(move || holder.wait().unwrap()).await.unwrap();
+    let status = tokio::task::spawn_blocking(move || holder.wait().unwrap())
+        .await
+        .unwrap();
     assert_eq!(status.code(), Some(128 + 9));
     assert!(!is_there(pid));
 }
@@ -59,7 +70,12 @@ async fn process_the_holder_ends_as_its_child_does() {
     let _words = holder.stdin.take();
     assert_eq!(holder.wait().unwrap().code(), Some(42));
     let (mut holder, pid) = held(&["sleep", "600"]);
-    holder.stdin.as_mut().unwrap().write_all(b"nonsense\nterm\n").unwrap();
+    holder
+        .stdin
+        .as_mut()
+        .unwrap()
+        .write_all(b"nonsense\nterm\n")
+        .unwrap();
     assert_eq!(holder.wait().unwrap().code(), Some(128 + 15));
     assert!(!is_there(pid));
 }

@@ -1,4 +1,9 @@
 //! The binary as a person or a script meets it: exit codes, what is printed where, and the whole demo.
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "helpers of tests may fail like the tests that they help"
+)]
 
 mod database;
 mod demo;

@@ -46,7 +46,11 @@ impl Place {
         all.extend(["--output", "json"]);
         let ran = self.run(&all).await;
         assert_eq!(ran.code, 0, "{words:?}: {ran:?}");
-        assert_eq!(ran.stdout.lines().count(), 1, "one document on one line: {ran:?}");
+        assert_eq!(
+            ran.stdout.lines().count(),
+            1,
+            "one document on one line: {ran:?}"
+        );
         serde_json::from_str(&ran.stdout).unwrap()
     }
 
@@ -80,7 +84,11 @@ impl Place {
 pub(crate) fn command(url: Option<&str>, words: &[&str]) -> Command {
     let mut command = Command::new(BINARY);
     command.args(words).stdin(Stdio::null());
-    for name in ["AEGIS_DATABASE_URL", "AEGIS_DATABASE_DIRECT_URL", "AEGIS_LOG"] {
+    for name in [
+        "AEGIS_DATABASE_URL",
+        "AEGIS_DATABASE_DIRECT_URL",
+        "AEGIS_LOG",
+    ] {
         command.env_remove(name);
     }
     if let Some(url) = url {
@@ -92,7 +100,9 @@ pub(crate) fn command(url: Option<&str>, words: &[&str]) -> Command {
 /// Runs a command to its end, beside the test's runtime.
 pub(crate) async fn run(mut command: Command) -> Ran {
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
+    let output = tokio::task::spawn_blocking(move || command.output().unwrap())
+        .await
+        .unwrap();
     ran(&output)
 }
 

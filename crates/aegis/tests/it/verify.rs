@@ -30,8 +30,18 @@ impl Played {
         let run = Run::new();
         let owner = Store::connect_unverified(Config::from_url(&place.db.url()).unwrap()).unwrap();
         run.write_down(&owner, 1).await.unwrap();
-        let mut played = Self { place, folder: tempfile::tempdir().unwrap(), run, events: Vec::new(), tasks: Vec::new() };
-        for (order, epoch, amount) in [("O-1", 2, "10.00"), ("O-2", 1, "20.00"), ("O-3", 1, "-5.00")] {
+        let mut played = Self {
+            place,
+            folder: tempfile::tempdir().unwrap(),
+            run,
+            events: Vec::new(),
+            tasks: Vec::new(),
+        };
+        for (order, epoch, amount) in [
+            ("O-1", 2, "10.00"),
+            ("O-2", 1, "20.00"),
+            ("O-3", 1, "-5.00"),
+        ] {
             let task = played.task(order, epoch, amount).await;
             played.tasks.push(task);
         }
@@ -50,7 +60,13 @@ impl Played {
     }
 
     async fn one(&self, sql: &str) -> String {
-        self.place.db.admin.query_one(sql, &[]).await.unwrap().get(0)
+        self.place
+            .db
+            .admin
+            .query_one(sql, &[])
+            .await
+            .unwrap()
+            .get(0)
     }
 
     /// An ended task with its ledger rows and its lines in the record.
@@ -79,7 +95,10 @@ impl Played {
                      '{{\"code\": \"order_invalid\"}}' FROM aegis.task WHERE id = '{task}'"
             )
         };
-        self.sql(&format!("{end}; DELETE FROM aegis.task WHERE id = '{task}'")).await;
+        self.sql(&format!(
+            "{end}; DELETE FROM aegis.task WHERE id = '{task}'"
+        ))
+        .await;
         for effect in Effect::ALL.into_iter().filter(|_| good) {
             let id = operation(&task, effect);
             let class = aegis_model_class(effect);
@@ -98,12 +117,25 @@ impl Played {
 
     /// The record as it stands, closed in order.
     fn record(&self) -> PathBuf {
-        let opened = Event::Opened { run: self.run.id.clone(), seed: 1, doubles: false };
+        let opened = Event::Opened {
+            run: self.run.id.clone(),
+            seed: 1,
+            doubles: false,
+        };
         let text: String = std::iter::once(opened)
             .chain(self.events.iter().cloned())
             .chain([Event::Closed {}])
             .zip(0..)
-            .map(|(event, seq)| serde_json::to_string(&RecordLine { v: VERSION, seq, at_ms: 0, event }).unwrap() + "\n")
+            .map(|(event, seq)| {
+                serde_json::to_string(&RecordLine {
+                    v: VERSION,
+                    seq,
+                    at_ms: 0,
+                    event,
+                })
+                .unwrap()
+                    + "\n"
+            })
             .collect();
         let path = self.folder.path().join("record.jsonl");
         std::fs::write(&path, text).unwrap();
@@ -113,7 +145,16 @@ impl Played {
     /// Verifies, and gives the exit code and the object.
     async fn verify(&self) -> (i32, Value) {
         let record = self.record();
-        let ran = self.place.run(&["demo", "verify", "--json", "--record", &record.display().to_string()]).await;
+        let ran = self
+            .place
+            .run(&[
+                "demo",
+                "verify",
+                "--json",
+                "--record",
+                &record.display().to_string(),
+            ])
+            .await;
         assert_eq!(ran.stdout.lines().count(), 1, "{ran:?}");
         (ran.code, serde_json::from_str(&ran.stdout).unwrap())
     }
@@ -122,8 +163,16 @@ impl Played {
     async fn finds(&self, kind: &str, count: &str) -> Value {
         let (code, found) = self.verify().await;
         assert_eq!((code, &found["verdict"]), (1, &json!("fail")), "{found}");
-        let kinds: Vec<&str> = found["breaches"].as_array().unwrap().iter().map(|b| b["kind"].as_str().unwrap()).collect();
-        assert!(!kinds.is_empty() && kinds.iter().all(|k| *k == kind), "{kind} expected: {found}");
+        let kinds: Vec<&str> = found["breaches"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|b| b["kind"].as_str().unwrap())
+            .collect();
+        assert!(
+            !kinds.is_empty() && kinds.iter().all(|k| *k == kind),
+            "{kind} expected: {found}"
+        );
         assert!(found[count].as_u64().unwrap() > 0, "{count}: {found}");
         found
     }
@@ -149,11 +198,21 @@ fn applied(task: &str, order: &str, effect: Effect, epoch: u64) -> Event {
         operation_id: operation(task, effect),
         task: task.to_owned(),
         reference: order.to_owned(),
-        fencing_token: Some(FencingToken { floor: 0, timeline: 1, epoch }),
+        fencing_token: Some(FencingToken {
+            floor: 0,
+            timeline: 1,
+            epoch,
+        }),
         request_sha256: "00".to_owned(),
         call: 1,
     };
-    Event::Applied { call, receipt: "R".to_owned(), amount: None, currency: None, behaviour: Behaviour::Good }
+    Event::Applied {
+        call,
+        receipt: "R".to_owned(),
+        amount: None,
+        currency: None,
+        behaviour: Behaviour::Good,
+    }
 }
 
 #[tokio::test]
@@ -176,9 +235,21 @@ async fn process_a_clean_run_passes() {
     ] {
         assert_eq!(found[what], json!(count), "{what}: {found}");
     }
-    let table = played.place.run(&["demo", "verify", "--record", &played.record().display().to_string()]).await;
+    let table = played
+        .place
+        .run(&[
+            "demo",
+            "verify",
+            "--record",
+            &played.record().display().to_string(),
+        ])
+        .await;
     assert_eq!(table.code, 0, "{table:?}");
-    assert!(table.stdout.contains("effects lost") && table.stdout.contains("pass: every promise was kept"), "{table:?}");
+    assert!(
+        table.stdout.contains("effects lost")
+            && table.stdout.contains("pass: every promise was kept"),
+        "{table:?}"
+    );
 }
 
 #[tokio::test]
@@ -187,17 +258,40 @@ async fn process_a_lost_effect_is_found() {
     let mut played = Played::new().await;
     played.events.remove(1);
     let found = played.finds("effect_lost", "effects_lost").await;
-    assert!(found["breaches"][0]["sentence"].as_str().unwrap().contains(&played.tasks[0]), "{found}");
+    assert!(
+        found["breaches"][0]["sentence"]
+            .as_str()
+            .unwrap()
+            .contains(&played.tasks[0]),
+        "{found}"
+    );
 }
 
 #[tokio::test]
 async fn process_a_doubled_effect_is_found() {
     let _slot = process_slot();
     let mut played = Played::new().await;
-    let Event::Applied { mut call, receipt, amount, currency, behaviour } = played.events[1].clone() else { panic!("not applied") };
+    let Event::Applied {
+        mut call,
+        receipt,
+        amount,
+        currency,
+        behaviour,
+    } = played.events[1].clone()
+    else {
+        panic!("not applied")
+    };
     call.call = 2;
-    played.events.push(Event::Applied { call, receipt, amount, currency, behaviour });
-    played.finds("effect_duplicated", "effects_duplicated").await;
+    played.events.push(Event::Applied {
+        call,
+        receipt,
+        amount,
+        currency,
+        behaviour,
+    });
+    played
+        .finds("effect_duplicated", "effects_duplicated")
+        .await;
 }
 
 #[tokio::test]
@@ -205,8 +299,14 @@ async fn process_an_effect_with_a_stale_token_is_found() {
     let _slot = process_slot();
     let mut played = Played::new().await;
     // The service has seen epoch 2 of this task and takes the reservation of epoch 1 afterwards.
-    let Event::Applied { call, .. } = applied(&played.tasks[0], "O-1", Effect::Reserve, 1) else { panic!("not applied") };
-    played.events.push(Event::Replayed { call, of_seq: 1, behaviour: Behaviour::Good });
+    let Event::Applied { call, .. } = applied(&played.tasks[0], "O-1", Effect::Reserve, 1) else {
+        panic!("not applied")
+    };
+    played.events.push(Event::Replayed {
+        call,
+        of_seq: 1,
+        behaviour: Behaviour::Good,
+    });
     played.finds("stale_accepted", "stale_accepted").await;
 }
 
@@ -215,9 +315,19 @@ async fn process_an_end_written_by_a_lost_worker_is_found() {
     let _slot = process_slot();
     let played = Played::new().await;
     let first = &played.tasks[0];
-    played.sql(&format!("UPDATE aegis.task_history SET epoch = 1 WHERE id = '{first}'")).await;
+    played
+        .sql(&format!(
+            "UPDATE aegis.task_history SET epoch = 1 WHERE id = '{first}'"
+        ))
+        .await;
     let found = played.finds("stale_accepted", "stale_accepted").await;
-    assert!(found["breaches"][0]["sentence"].as_str().unwrap().contains(first), "{found}");
+    assert!(
+        found["breaches"][0]["sentence"]
+            .as_str()
+            .unwrap()
+            .contains(first),
+        "{found}"
+    );
 }
 
 #[tokio::test]
@@ -225,12 +335,20 @@ async fn process_a_task_that_is_gone_a_receipt_too_many_and_an_unknown_result_ar
     let _slot = process_slot();
     let played = Played::new().await;
     let second = &played.tasks[1];
-    played.sql(&format!("INSERT INTO demo.receipt SELECT * FROM demo.receipt WHERE task = '{second}'")).await;
+    played
+        .sql(&format!(
+            "INSERT INTO demo.receipt SELECT * FROM demo.receipt WHERE task = '{second}'"
+        ))
+        .await;
     played.finds("receipt_mismatch", "receipts").await;
 
     let played = Played::new().await;
     let second = &played.tasks[1];
-    played.sql(&format!("UPDATE aegis.operation SET state = 4 WHERE task = '{second}' AND name = 'notify'")).await;
+    played
+        .sql(&format!(
+            "UPDATE aegis.operation SET state = 4 WHERE task = '{second}' AND name = 'notify'"
+        ))
+        .await;
     played.finds("operation_open", "unknown_left").await;
 
     let mut played = Played::new().await;
@@ -241,7 +359,9 @@ async fn process_a_task_that_is_gone_a_receipt_too_many_and_an_unknown_result_ar
              DELETE FROM demo.receipt WHERE task = '{second}'"
         ))
         .await;
-    played.events.retain(|event| event.call().is_none_or(|call| call.task != second));
+    played
+        .events
+        .retain(|event| event.call().is_none_or(|call| call.task != second));
     played.finds("task_lost", "tasks_lost").await;
 }
 
@@ -254,17 +374,46 @@ async fn process_evidence_that_is_not_whole_never_passes() {
     let other_run = whole.replacen(&played.run.id, "run-other", 1);
     let lines: Vec<&str> = whole.lines().collect();
     let not_closed = lines[..lines.len() - 1].join("\n") + "\n";
-    for (text, why) in [(other_run, "other_run"), (not_closed, "not_closed"), (String::new(), "empty")] {
+    for (text, why) in [
+        (other_run, "other_run"),
+        (not_closed, "not_closed"),
+        (String::new(), "empty"),
+    ] {
         std::fs::write(&record, text).unwrap();
-        let ran = played.place.run(&["demo", "verify", "--json", "--record", &record.display().to_string()]).await;
+        let ran = played
+            .place
+            .run(&[
+                "demo",
+                "verify",
+                "--json",
+                "--record",
+                &record.display().to_string(),
+            ])
+            .await;
         let found: Value = serde_json::from_str(&ran.stdout).unwrap();
-        assert_eq!((ran.code, &found["verdict"]), (1, &json!("inconclusive")), "{why}: {found}");
-        assert!(found["doubts"].as_array().unwrap().iter().any(|doubt| doubt["kind"] == why), "{why}: {found}");
+        assert_eq!(
+            (ran.code, &found["verdict"]),
+            (1, &json!("inconclusive")),
+            "{why}: {found}"
+        );
+        assert!(
+            found["doubts"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .any(|doubt| doubt["kind"] == why),
+            "{why}: {found}"
+        );
     }
-    let missing = played.place.run(&["demo", "verify", "--record", "/nowhere/record.jsonl"]).await;
+    let missing = played
+        .place
+        .run(&["demo", "verify", "--record", "/nowhere/record.jsonl"])
+        .await;
     assert_eq!(missing.code, 1, "{missing:?}");
     assert!(missing.stdout.contains("inconclusive"), "{missing:?}");
     let bare = Place::new().await;
-    let ran = bare.run(&["demo", "verify", "--record", &record.display().to_string()]).await;
+    let ran = bare
+        .run(&["demo", "verify", "--record", &record.display().to_string()])
+        .await;
     assert_eq!(ran.code, 5, "a database that no demo has used: {ran:?}");
 }

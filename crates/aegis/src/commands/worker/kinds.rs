@@ -13,7 +13,10 @@ use std::time::Duration;
 
 use aegis_demo::handler::{OrderV1, OrderV2, OrderWork, Shop};
 use aegis_demo::run::KIND as ORDER;
-use aegis_worker::{Class, HandlerOptions, HttpCall, OperationCall, Probe, TaskContext, TaskError, WorkerBuilder, handler_fn};
+use aegis_worker::{
+    Class, HandlerOptions, HttpCall, OperationCall, Probe, TaskContext, TaskError, WorkerBuilder,
+    handler_fn,
+};
 use clap::Args;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -115,23 +118,42 @@ impl KindArguments {
         if let Some(unknown) = self.kind.iter().find(|kind| !self.handlers.contains(kind)) {
             return Err(Failure::new(
                 Exit::Usage,
-                format!("--kind {unknown} is none of --handlers {}; add it there", self.handlers.join(",")),
+                format!(
+                    "--kind {unknown} is none of --handlers {}; add it there",
+                    self.handlers.join(",")
+                ),
             ));
         }
-        let orders = if names.iter().any(|name| name == ORDER) { Some(self.orders().await?) } else { None };
-        let client = if may_call_private { Some(probe_client()?) } else { None };
+        let orders = if names.iter().any(|name| name == ORDER) {
+            Some(self.orders().await?)
+        } else {
+            None
+        };
+        let client = if may_call_private {
+            Some(probe_client()?)
+        } else {
+            None
+        };
         for queue in queues {
             for name in &names {
-                let options = HandlerOptions { queue: Some(queue.clone()), slots: None };
+                let options = HandlerOptions {
+                    queue: Some(queue.clone()),
+                    slots: None,
+                };
                 builder = match (name.as_str(), &orders) {
-                    (ORDER, Some(work)) if self.version == 1 => builder.handler_with(OrderV1(Arc::clone(work)), options),
+                    (ORDER, Some(work)) if self.version == 1 => {
+                        builder.handler_with(OrderV1(Arc::clone(work)), options)
+                    }
                     (ORDER, Some(work)) => builder.handler_with(OrderV2(Arc::clone(work)), options),
                     (NOOP, _) => builder.handler_with(handler_fn(NOOP, noop), options),
                     (SLEEP, _) => builder.handler_with(handler_fn(SLEEP, sleep), options),
-                    _ => builder.handler_with(handler_fn(HTTP, {
-                        let client = client.clone();
-                        move |ctx, input| http(ctx, input, client.clone())
-                    }), options),
+                    _ => builder.handler_with(
+                        handler_fn(HTTP, {
+                            let client = client.clone();
+                            move |ctx, input| http(ctx, input, client.clone())
+                        }),
+                        options,
+                    ),
                 };
             }
         }
@@ -139,12 +161,20 @@ impl KindArguments {
     }
 
     async fn orders(&self) -> Result<Arc<OrderWork>, Failure> {
-        let url = self
-            .payments_url
-            .as_deref()
-            .ok_or_else(|| Failure::new(Exit::Usage, "demo.order needs --payments-url, where `aegis demo` started its payment service"))?;
-        let shop = Shop::connect(url).await.map_err(|error| Failure::new(Exit::Usage, chain(&error)))?;
-        Ok(Arc::new(OrderWork { shop, pace: Duration::from_millis(self.pace_ms), hold: self.hold_results.clone() }))
+        let url = self.payments_url.as_deref().ok_or_else(|| {
+            Failure::new(
+                Exit::Usage,
+                "demo.order needs --payments-url, where `aegis demo` started its payment service",
+            )
+        })?;
+        let shop = Shop::connect(url)
+            .await
+            .map_err(|error| Failure::new(Exit::Usage, chain(&error)))?;
+        Ok(Arc::new(OrderWork {
+            shop,
+            pace: Duration::from_millis(self.pace_ms),
+            hold: self.hold_results.clone(),
+        }))
     }
 }
 
@@ -158,7 +188,8 @@ async fn sleep(ctx: TaskContext, input: SleepInput) -> Result<Value, TaskError> 
         // What is left over by the division is slept first.
         let ms = input.ms / steps + u64::from(step < input.ms % steps);
         ctx.step("sleep", step, || async {
-            ctx.unless_cancelled(tokio::time::sleep(Duration::from_millis(ms))).await
+            ctx.unless_cancelled(tokio::time::sleep(Duration::from_millis(ms)))
+                .await
         })
         .await?;
     }
@@ -166,13 +197,21 @@ async fn sleep(ctx: TaskContext, input: SleepInput) -> Result<Value, TaskError> 
 }
 
 /// `client`: what probes are asked with; only where a worker may call any address, since it does not vet them.
-async fn http(ctx: TaskContext, input: HttpInput, client: Option<reqwest::Client>) -> Result<Value, TaskError> {
+async fn http(
+    ctx: TaskContext,
+    input: HttpInput,
+    client: Option<reqwest::Client>,
+) -> Result<Value, TaskError> {
     let bad = |why: &str| TaskError::terminal("input_invalid", why);
     if input.probe_url.is_some() != (input.class == Class::Queryable) {
-        return Err(bad("`probe_url` belongs to class `queryable`, and to no other"));
+        return Err(bad(
+            "`probe_url` belongs to class `queryable`, and to no other",
+        ));
     }
     if input.probe_url.is_some() && client.is_none() {
-        return Err(bad("a probe is only asked by a worker that was started with --allow-private-addresses"));
+        return Err(bad(
+            "a probe is only asked by a worker that was started with --allow-private-addresses",
+        ));
     }
     let repeat = input.repeat.unwrap_or(1);
     if !(1..=REPEAT_MAX).contains(&repeat) {
@@ -191,7 +230,12 @@ async fn http(ctx: TaskContext, input: HttpInput, client: Option<reqwest::Client
     })
 }
 
-async fn one_call(ctx: &TaskContext, client: Option<&reqwest::Client>, input: &HttpInput, key: u32) -> Result<Value, TaskError> {
+async fn one_call(
+    ctx: &TaskContext,
+    client: Option<&reqwest::Client>,
+    input: &HttpInput,
+    key: u32,
+) -> Result<Value, TaskError> {
     let call = HttpCall::new(&input.method, &input.url).json(&input.body);
     let mut operation = ctx
         .operation("http", key)
@@ -202,7 +246,12 @@ async fn one_call(ctx: &TaskContext, client: Option<&reqwest::Client>, input: &H
         operation = operation.key_retention(retention).margin(retention / 10);
     }
     let answer = match client.zip(input.probe_url.as_deref()) {
-        Some((client, url)) => operation.probe(move |asked| probe(client, url, asked)).http(call).await,
+        Some((client, url)) => {
+            operation
+                .probe(move |asked| probe(client, url, asked))
+                .http(call)
+                .await
+        }
         None => operation.http(call).await,
     };
     Ok(answer?)
@@ -218,7 +267,11 @@ fn probe_client() -> Result<reqwest::Client, Failure> {
 }
 
 /// Asks the other side what became of an operation.
-async fn probe(client: &reqwest::Client, url: &str, asked: OperationCall) -> Result<Probe<Value>, TaskError> {
+async fn probe(
+    client: &reqwest::Client,
+    url: &str,
+    asked: OperationCall,
+) -> Result<Probe<Value>, TaskError> {
     #[derive(Deserialize)]
     struct Answer {
         answer: String,
@@ -227,12 +280,21 @@ async fn probe(client: &reqwest::Client, url: &str, asked: OperationCall) -> Res
     }
     let failed = |why: String| TaskError::retryable("probe_failed", why);
     let url = url.replace("{operation}", &percent_encoded(&asked.id));
-    let response = client.get(url).send().await.map_err(|error| failed(error.to_string()))?;
+    let response = client
+        .get(url)
+        .send()
+        .await
+        .map_err(|error| failed(error.to_string()))?;
     if response.status().as_u16() == 404 {
         return Ok(Probe::DidNotHappen);
     }
-    let response = response.error_for_status().map_err(|error| failed(error.to_string()))?;
-    let answer: Answer = response.json().await.map_err(|error| failed(error.to_string()))?;
+    let response = response
+        .error_for_status()
+        .map_err(|error| failed(error.to_string()))?;
+    let answer: Answer = response
+        .json()
+        .await
+        .map_err(|error| failed(error.to_string()))?;
     Ok(match answer.answer.as_str() {
         "happened" => Probe::Happened(answer.result),
         "did_not_happen" => Probe::DidNotHappen,
@@ -241,18 +303,21 @@ async fn probe(client: &reqwest::Client, url: &str, asked: OperationCall) -> Res
 }
 
 fn percent_encoded(text: &str) -> String {
-    text.bytes().fold(String::with_capacity(text.len()), |mut out, byte| {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            out.push(char::from(byte));
-        } else {
-            out.extend(['%', hex(byte >> 4), hex(byte & 15)]);
-        }
-        out
-    })
+    text.bytes()
+        .fold(String::with_capacity(text.len()), |mut out, byte| {
+            if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+                out.push(char::from(byte));
+            } else {
+                out.extend(['%', hex(byte >> 4), hex(byte & 15)]);
+            }
+            out
+        })
 }
 
 fn hex(half: u8) -> char {
-    char::from_digit(u32::from(half), 16).unwrap_or('0').to_ascii_uppercase()
+    char::from_digit(u32::from(half), 16)
+        .unwrap_or('0')
+        .to_ascii_uppercase()
 }
 
 #[cfg(test)]
@@ -261,6 +326,9 @@ mod tests {
 
     #[test]
     fn an_operation_id_is_one_segment_of_a_path() {
-        assert_eq!(percent_encoded("a-1/charge/x%2Fy/v1"), "a-1%2Fcharge%2Fx%252Fy%2Fv1");
+        assert_eq!(
+            percent_encoded("a-1/charge/x%2Fy/v1"),
+            "a-1%2Fcharge%2Fx%252Fy%2Fv1"
+        );
     }
 }
