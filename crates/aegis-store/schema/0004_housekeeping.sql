@@ -152,6 +152,19 @@ CREATE FUNCTION aegis.lanes_of(p_worker uuid) RETURNS TABLE (lane int, queue tex
         WHERE (p.scope = 'queue' AND p.value = c.queue) OR (p.scope = 'kind' AND p.value = c.kind)
            OR (p.scope = 'release' AND p.value = w.release)) $$;
 
+-- Incarnations that ended a month ago and hold nothing are forgotten, a thousand at a time.
+CREATE FUNCTION aegis.forget_workers() RETURNS int LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    gone uuid[];
+BEGIN
+    gone := ARRAY(SELECT w.id FROM aegis.worker w WHERE w.ended_at < clock_timestamp() - interval '30 days'
+                  AND NOT EXISTS (SELECT FROM aegis.task t WHERE t.owner = w.id AND t.state = 2) LIMIT 1000 FOR UPDATE SKIP LOCKED);
+    DELETE FROM aegis.worker_capability WHERE worker = ANY (gone);
+    DELETE FROM aegis.worker_lease WHERE worker = ANY (gone);
+    DELETE FROM aegis.worker WHERE id = ANY (gone);
+    RETURN cardinality(gone);
+END $$;
+
 -- One statement a second for an idle worker: due jobs, and whether there is something to claim. `suspects`: one of its lanes
 -- has a suspect. `duty`: this worker is the one that has to become empty and take suspects, alone, one after another.
 CREATE FUNCTION aegis.tick(p_worker uuid, OUT claimable boolean, OUT suspects boolean, OUT duty boolean, OUT worker_state smallint,
@@ -179,6 +192,7 @@ BEGIN
             SELECT tenant, kind, key FROM aegis.idempotency x WHERE x.expires_at < clock_timestamp()
                 AND NOT EXISTS (SELECT FROM aegis.task t WHERE t.id = x.task)
                 AND NOT EXISTS (SELECT FROM aegis.parked p WHERE p.id = x.task) LIMIT 1000);
+        PERFORM aegis.forget_workers();
     END IF;
     SELECT state INTO worker_state FROM aegis.worker WHERE id = p_worker;
     claimable := EXISTS (SELECT FROM aegis.lanes_of(p_worker) n, LATERAL (

@@ -20,13 +20,13 @@ pub struct Claim {
     /// Its tenant's id.
     pub tenant: i32,
     /// Handler errors so far.
-    pub failures: i16,
+    pub failures: i32,
     /// Drains, hand-backs and losses nobody is to blame for.
-    pub interruptions: i16,
+    pub interruptions: i32,
     /// Losses with a worker.
-    pub crashes: i16,
+    pub crashes: i32,
     /// Postponements.
-    pub snoozes: i16,
+    pub snoozes: i32,
     /// Has an earlier attempt stored a checkpoint, a step or an operation?
     pub has_parts: bool,
     /// A stored outcome: this claim only settles open operations.
@@ -160,6 +160,7 @@ impl Store {
             let kind_free: Vec<i32> = request.capacity.iter().map(|c| c.kind_free).collect();
             let queue_free: Vec<i32> = request.capacity.iter().map(|c| c.queue_free).collect();
             let count = i32::try_from(request.count).unwrap_or(i32::MAX);
+            let hints = store.heads().hints(request.worker);
             let rows = task::acquire(
                 &conn.conn(),
                 request.count,
@@ -172,13 +173,23 @@ impl Store {
                     queue_free: &queue_free,
                     cursor_lane: request.cursor.lane,
                     cursor_tenant: request.cursor.tenant,
+                    hint_lanes: &hints.lanes,
+                    hint_tenants: &hints.tenants,
+                    hint_ords: &hints.ords,
                     n: count,
                 },
             )
             .await?;
-            let Some(cursor) = rows.first().map(|row| Cursor {
-                lane: row.cursor_lane,
-                tenant: row.cursor_tenant,
+            store.heads().learn(request.worker, &rows);
+            let Some(cursor) = rows.first().map(|row| {
+                if row.hinted {
+                    request.cursor
+                } else {
+                    Cursor {
+                        lane: row.cursor_lane,
+                        tenant: row.cursor_tenant,
+                    }
+                }
             }) else {
                 return Ok(sorted(store.acquired_on(&conn, &request).await?, None));
             };

@@ -13,6 +13,7 @@ pub mod config;
 pub mod error;
 pub mod generated;
 pub mod guarded;
+mod heads;
 pub mod install;
 pub mod lanes;
 pub mod listen;

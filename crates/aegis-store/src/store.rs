@@ -13,6 +13,7 @@ use tokio_postgres::NoTls;
 
 use crate::config::Config;
 use crate::error::StoreError;
+use crate::heads::Heads;
 use crate::install;
 use crate::lanes::Lanes;
 use crate::session::{Conn, Mode};
@@ -28,6 +29,7 @@ struct Inner {
     pool: Pool,
     handlers: Pool,
     lanes: Lanes,
+    heads: Heads,
 }
 
 /// A pooled connection together with the way statements are sent on it.
@@ -78,6 +80,7 @@ impl Store {
                 pool: engine,
                 handlers,
                 lanes: Lanes::default(),
+                heads: Heads::default(),
             }),
         })
     }
@@ -90,6 +93,10 @@ impl Store {
     /// The pool for handlers' own SQL (`commit`, `complete_in`).
     pub fn handler_pool(&self) -> &Pool {
         &self.inner.handlers
+    }
+
+    pub(crate) fn heads(&self) -> &Heads {
+        &self.inner.heads
     }
 
     pub(crate) fn lanes(&self) -> &Lanes {

@@ -119,6 +119,11 @@ impl NewTask {
         if let Err(error) = serde_json::from_slice::<serde::de::IgnoredAny>(&self.input) {
             return Err(bad("input", format!("is not JSON: {error}")));
         }
+        if names_nul(&self.input) {
+            let problem =
+                "has the character \\u0000, which PostgreSQL's jsonb cannot hold; leave it out";
+            return Err(bad("input", problem.to_owned()));
+        }
         for (field, name) in [
             ("kind", &self.kind),
             ("queue", &self.queue),
@@ -167,6 +172,21 @@ impl NewTask {
             .check()
             .map_err(|problem| bad("policy", problem))
     }
+}
+
+/// Has the JSON text an escaped NUL? An even number of backslashes before it: it is not itself escaped.
+fn names_nul(json: &[u8]) -> bool {
+    const NUL: &[u8] = b"\\u0000";
+    json.windows(NUL.len()).enumerate().any(|(at, window)| {
+        let escapes = || {
+            json[..at]
+                .iter()
+                .rev()
+                .take_while(|byte| **byte == b'\\')
+                .count()
+        };
+        window == NUL && escapes() % 2 == 0
+    })
 }
 
 impl RetryPolicy {
@@ -513,4 +533,17 @@ async fn write(
             is_new: true,
         })
         .collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_escaped_nul_is_seen_and_an_escaped_backslash_is_none() {
+        assert!(names_nul(br#"{"a":"x\u0000y"}"#));
+        assert!(names_nul(br#"{"a":"\\\u0000"}"#));
+        assert!(!names_nul(br#"{"a":"x\\u0000y"}"#));
+        assert!(!names_nul(br#"{"a":"u0000"}"#));
+    }
 }

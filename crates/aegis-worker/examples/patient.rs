@@ -1,6 +1,7 @@
-//! A worker process for the process tests: its handler waits until a file exists, and stops when it is asked to.
+//! A worker process for the process tests: its handler makes a file beside its input's, waits until that one exists, and
+//! stops when it is asked to.
 //!
-//! `patient URL LEASE_MS`: prints the incarnation's id when it is registered, and ends with the worker's exit code.
+//! `patient URL LEASE_MS` ends with the worker's exit code.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,12 +11,16 @@ use aegis_worker::{Budgets, TaskContext, Worker, handler_fn};
 
 #[tokio::main(flavor = "multi_thread", worker_threads = 2)]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    tracing_subscriber::fmt()
+        .with_writer(std::io::stderr)
+        .init();
     let mut args = std::env::args().skip(1);
     let (Some(url), Some(lease_ms)) = (args.next(), args.next()) else {
         return Err("usage: patient URL LEASE_MS".into());
     };
     let store = Store::connect(Config::from_url(&url)?).await?;
     let wait = handler_fn("wait", |ctx: TaskContext, file: PathBuf| async move {
+        std::fs::write(file.with_extension("started"), "")?;
         while !file.exists() {
             ctx.unless_cancelled(tokio::time::sleep(Duration::from_millis(10)))
                 .await?;

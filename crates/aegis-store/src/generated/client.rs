@@ -386,7 +386,7 @@ b AS (
     SELECT s.id, s.tenant, s.protocol, $10::int2, s.input, ($11::jsonb[])[s.n], $12::text, $13::text FROM s),
 t AS (
     INSERT INTO aegis.task (id, lane, tenant, policy, state, priority, ord, run_at, deadline_at, next_deadline)
-    SELECT s.id, s.lane, s.tenant, s.policy, s.state, s.priority, s.now_us - (9 - s.priority) * 60000000::bigint, CASE WHEN s.state = 0 THEN s.run_at END,
+    SELECT s.id, s.lane, s.tenant, s.policy, s.state, s.priority, s.now_us + s.n - (9 - s.priority) * 60000000::bigint, CASE WHEN s.state = 0 THEN s.run_at END,
         s.deadline_at, CASE WHEN s.policy = 0 THEN s.deadline_at ELSE aegis.waiting_deadline(s.deadline_at, s.policy, s.run_at) END FROM s)
 SELECT s.id FROM s ORDER BY s.n"],
     types: &[
@@ -454,6 +454,7 @@ pub struct SubmitParams<'a> {
 
 /// Submits a batch: bodies and ready or scheduled tasks, ids minted here by the database's clock unless the caller had
 /// to reserve them for idempotency keys. Answers the ids in the order of the input.
+/// A batch is served in its order: each task's `ord` is a microsecond behind the one before it.
 ///
 /// - Lock: none beyond the new rows
 /// - Index: task_pkey, task_ready, task_scheduled (written)

@@ -37,8 +37,16 @@ ring AS MATERIALIZED (
           SELECT 2, lane, 0, $8::int4 FROM cap WHERE lane = $7::int4) s),
 paused AS MATERIALIZED (
     SELECT coalesce(array_agg(e.id), '{}') AS tenants FROM aegis.pause p JOIN aegis.tenant e ON e.name = p.value WHERE p.scope = 'tenant'),
+hint AS MATERIALIZED (
+    SELECT u.lane, u.tenant, u.ord FROM unnest($9::int4[], $10::int4[], $11::int8[]) AS u (lane, tenant, ord)
+    JOIN cap c ON c.lane = u.lane, paused x WHERE u.tenant <> ALL (x.tenants)),
+hinted AS MATERIALIZED (
+    SELECT count(*) >= least($12::int4, 1) AS enough FROM (
+        SELECT FROM hint h, LATERAL (
+            SELECT FROM aegis.task t WHERE t.lane = h.lane AND t.tenant = h.tenant AND t.state = 1 AND t.crashes = 0 AND t.ord >= h.ord
+            ORDER BY t.ord LIMIT 1) x LIMIT 1) y),
 walk AS (
-    SELECT 1 AS at, 0 AS lane, NULL::int4 AS tenant, 0 AS probes, 0 AS heads, NULL::int4 AS seen
+    SELECT CASE WHEN h.enough THEN 2147483647 ELSE 1 END AS at, 0 AS lane, NULL::int4 AS tenant, 0 AS probes, 0 AS heads, NULL::int4 AS seen FROM hinted h
     UNION ALL
     SELECT CASE WHEN h.tenant IS NULL THEN walk.at + 1 ELSE walk.at END, r.lanes[walk.at], h.tenant, walk.probes + 1,
         walk.heads + (h.tenant IS NOT NULL AND h.tenant <> ALL (x.tenants))::int, h.tenant
@@ -49,22 +57,24 @@ walk AS (
         ORDER BY t.tenant LIMIT 1) h ON true
     WHERE walk.at <= cardinality(r.lanes) AND walk.probes < 256 AND walk.heads < 32),
 head AS MATERIALIZED (
-    SELECT walk.lane, walk.tenant, e.weight, count(*) OVER (PARTITION BY walk.tenant) AS lanes
-    FROM walk JOIN aegis.tenant e ON e.id = walk.tenant, paused x WHERE walk.tenant <> ALL (x.tenants)),
+    SELECT v.lane, v.tenant, v.ord, e.weight, count(*) OVER (PARTITION BY v.tenant) AS lanes FROM (
+        SELECT walk.lane, walk.tenant, -9223372036854775807 AS ord FROM walk, paused x WHERE walk.tenant <> ALL (x.tenants)
+        UNION ALL SELECT h.lane, h.tenant, h.ord FROM hint h WHERE (SELECT enough FROM hinted)) v
+    JOIN aegis.tenant e ON e.id = v.tenant),
 entitled AS MATERIALIZED (
-    SELECT v.tenant, $9::int4 * v.weight / (sum(v.weight) OVER ())::float8 AS share FROM (SELECT DISTINCT tenant, weight FROM head) v),
+    SELECT v.tenant, $12::int4 * v.weight / (sum(v.weight) OVER ())::float8 AS share FROM (SELECT DISTINCT tenant, weight FROM head) v),
 probe AS MATERIALIZED (
     SELECT h.lane, h.tenant, x.ord FROM head h JOIN entitled e ON e.tenant = h.tenant, LATERAL (
-        SELECT t.ord FROM aegis.task t WHERE t.lane = h.lane AND t.tenant = h.tenant AND t.state = 1 AND t.crashes = 0
+        SELECT t.ord FROM aegis.task t WHERE t.lane = h.lane AND t.tenant = h.tenant AND t.state = 1 AND t.crashes = 0 AND t.ord >= h.ord
         ORDER BY t.ord LIMIT least(1, ceil(2 * e.share / h.lanes)::int8)) x),
 probed AS MATERIALIZED (
-    SELECT coalesce(sum(least(k.n, k.kind_free)), 0) >= least($9::int4, 1) AS enough
+    SELECT coalesce(sum(least(k.n, k.kind_free)), 0) >= least($12::int4, 1) AS enough
     FROM (SELECT count(*) AS n, c.kind_free FROM probe p JOIN cap c ON c.lane = p.lane GROUP BY c.kind_no, c.kind_free) k),
 candidate AS MATERIALIZED (
     SELECT p.lane, p.tenant, p.ord FROM probe p WHERE (SELECT enough FROM probed)
     UNION ALL
     SELECT h.lane, h.tenant, x.ord FROM head h, LATERAL (
-        SELECT t.ord FROM aegis.task t WHERE t.lane = h.lane AND t.tenant = h.tenant AND t.state = 1 AND t.crashes = 0
+        SELECT t.ord FROM aegis.task t WHERE t.lane = h.lane AND t.tenant = h.tenant AND t.state = 1 AND t.crashes = 0 AND t.ord >= h.ord
         ORDER BY t.ord LIMIT 1) x
     WHERE NOT (SELECT enough FROM probed)),
 dealt AS MATERIALIZED (
@@ -72,18 +82,18 @@ dealt AS MATERIALIZED (
         row_number() OVER (PARTITION BY p.tenant ORDER BY p.ord) > ceil(e.share) AS beyond
     FROM candidate p JOIN cap c ON c.lane = p.lane JOIN entitled e ON e.tenant = p.tenant),
 pick AS MATERIALIZED (
-    SELECT y.lane, y.tenant, count(*) AS n FROM (
-        SELECT z.lane, z.tenant FROM (
+    SELECT y.lane, y.tenant, min(y.ord) AS ord, count(*) AS n FROM (
+        SELECT z.lane, z.tenant, z.ord FROM (
             SELECT k.*, row_number() OVER (PARTITION BY k.queue_no ORDER BY k.beyond, k.ord) AS in_queue FROM (
                 SELECT d.*, row_number() OVER (PARTITION BY d.kind_no ORDER BY d.beyond, d.ord) AS in_kind FROM dealt d) k
             WHERE k.in_kind <= k.kind_free) z
         WHERE z.in_queue <= z.queue_free
         ORDER BY z.beyond, z.ord
-        LIMIT least($9::int4, 1)) y
+        LIMIT least($12::int4, 1)) y
     GROUP BY 1, 2),
 c AS MATERIALIZED (
     SELECT t.id FROM g, pick q, LATERAL (
-        SELECT t.id FROM aegis.task t WHERE t.lane = q.lane AND t.tenant = q.tenant AND t.state = 1 AND t.crashes = 0
+        SELECT t.id FROM aegis.task t WHERE t.lane = q.lane AND t.tenant = q.tenant AND t.state = 1 AND t.crashes = 0 AND t.ord >= q.ord
         ORDER BY t.ord LIMIT q.n FOR NO KEY UPDATE SKIP LOCKED) t
     WHERE g.ok),
 u AS (
@@ -92,13 +102,23 @@ u AS (
         next_deadline = CASE WHEN t.policy = 0 THEN t.deadline_at ELSE least(t.deadline_at, (
             SELECT clock_timestamp() + p.start_to_close_ms * interval '1 ms' FROM aegis.policy p WHERE p.id = t.policy)) END
     FROM i WHERE t.id = ANY (ARRAY(SELECT c.id FROM c))
-    RETURNING t.id, t.lane, t.tenant, t.epoch, t.rev, t.floor, t.timeline, t.failures, t.interruptions, t.crashes, t.snoozes,
+    RETURNING t.id, t.lane, t.tenant, t.ord, t.epoch, t.rev, t.floor, t.timeline, t.failures, t.interruptions, t.crashes, t.snoozes,
         t.parts, t.pending, t.cancel_cause)
-SELECT u.id, u.lane, u.tenant, u.epoch, u.rev, u.floor, u.timeline, u.failures, u.interruptions, u.crashes, u.snoozes,
-    u.parts, u.pending, u.cancel_cause, b.protocol, b.content_type, b.input, b.trace, z.lane AS cursor_lane, z.tenant AS cursor_tenant,
-    EXISTS (SELECT FROM i) AS adopted
-FROM g CROSS JOIN (SELECT walk.lane, coalesce(walk.tenant, 0) AS tenant FROM walk ORDER BY walk.probes DESC LIMIT 1) z
-LEFT JOIN (u CROSS JOIN LATERAL (SELECT b.protocol, b.content_type, b.input, b.trace FROM aegis.task_body b WHERE b.id = u.id OFFSET 0) b) ON true
+SELECT v.id, v.lane, v.tenant, v.ord, v.epoch, v.rev, v.floor, v.timeline, v.failures, v.interruptions, v.crashes, v.snoozes,
+    v.parts, v.pending, v.cancel_cause, v.protocol, v.content_type, v.input, v.trace,
+    z.lane AS cursor_lane, z.tenant AS cursor_tenant, z.whole AS saw_all,
+    (SELECT enough FROM hinted) AS hinted, EXISTS (SELECT FROM i) AS adopted
+FROM g CROSS JOIN (
+    SELECT walk.lane, coalesce(walk.tenant, 0) AS tenant, coalesce(walk.at > cardinality(r.lanes), true) AND walk.probes > 0 AS whole
+    FROM walk, ring r ORDER BY walk.probes DESC LIMIT 1) z
+CROSS JOIN LATERAL (
+    SELECT u.*, b.* FROM u CROSS JOIN LATERAL (
+        SELECT b.protocol, b.content_type, b.input, b.trace FROM aegis.task_body b WHERE b.id = u.id OFFSET 0) b
+    UNION ALL
+    SELECT NULL, h.lane, h.tenant, min(c.ord), NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+    FROM head h JOIN candidate c ON c.lane = h.lane AND c.tenant = h.tenant WHERE NOT (SELECT enough FROM hinted) GROUP BY h.lane, h.tenant
+    UNION ALL
+    SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL) v
 WHERE g.ok",
         r"/* task/acquire */
 WITH RECURSIVE
@@ -123,8 +143,16 @@ ring AS MATERIALIZED (
           SELECT 2, lane, 0, $8::int4 FROM cap WHERE lane = $7::int4) s),
 paused AS MATERIALIZED (
     SELECT coalesce(array_agg(e.id), '{}') AS tenants FROM aegis.pause p JOIN aegis.tenant e ON e.name = p.value WHERE p.scope = 'tenant'),
+hint AS MATERIALIZED (
+    SELECT u.lane, u.tenant, u.ord FROM unnest($9::int4[], $10::int4[], $11::int8[]) AS u (lane, tenant, ord)
+    JOIN cap c ON c.lane = u.lane, paused x WHERE u.tenant <> ALL (x.tenants)),
+hinted AS MATERIALIZED (
+    SELECT count(*) >= least($12::int4, 10) AS enough FROM (
+        SELECT FROM hint h, LATERAL (
+            SELECT FROM aegis.task t WHERE t.lane = h.lane AND t.tenant = h.tenant AND t.state = 1 AND t.crashes = 0 AND t.ord >= h.ord
+            ORDER BY t.ord LIMIT 10) x LIMIT 10) y),
 walk AS (
-    SELECT 1 AS at, 0 AS lane, NULL::int4 AS tenant, 0 AS probes, 0 AS heads, NULL::int4 AS seen
+    SELECT CASE WHEN h.enough THEN 2147483647 ELSE 1 END AS at, 0 AS lane, NULL::int4 AS tenant, 0 AS probes, 0 AS heads, NULL::int4 AS seen FROM hinted h
     UNION ALL
     SELECT CASE WHEN h.tenant IS NULL THEN walk.at + 1 ELSE walk.at END, r.lanes[walk.at], h.tenant, walk.probes + 1,
         walk.heads + (h.tenant IS NOT NULL AND h.tenant <> ALL (x.tenants))::int, h.tenant
@@ -135,22 +163,24 @@ walk AS (
         ORDER BY t.tenant LIMIT 1) h ON true
     WHERE walk.at <= cardinality(r.lanes) AND walk.probes < 256 AND walk.heads < 32),
 head AS MATERIALIZED (
-    SELECT walk.lane, walk.tenant, e.weight, count(*) OVER (PARTITION BY walk.tenant) AS lanes
-    FROM walk JOIN aegis.tenant e ON e.id = walk.tenant, paused x WHERE walk.tenant <> ALL (x.tenants)),
+    SELECT v.lane, v.tenant, v.ord, e.weight, count(*) OVER (PARTITION BY v.tenant) AS lanes FROM (
+        SELECT walk.lane, walk.tenant, -9223372036854775807 AS ord FROM walk, paused x WHERE walk.tenant <> ALL (x.tenants)
+        UNION ALL SELECT h.lane, h.tenant, h.ord FROM hint h WHERE (SELECT enough FROM hinted)) v
+    JOIN aegis.tenant e ON e.id = v.tenant),
 entitled AS MATERIALIZED (
-    SELECT v.tenant, $9::int4 * v.weight / (sum(v.weight) OVER ())::float8 AS share FROM (SELECT DISTINCT tenant, weight FROM head) v),
+    SELECT v.tenant, $12::int4 * v.weight / (sum(v.weight) OVER ())::float8 AS share FROM (SELECT DISTINCT tenant, weight FROM head) v),
 probe AS MATERIALIZED (
     SELECT h.lane, h.tenant, x.ord FROM head h JOIN entitled e ON e.tenant = h.tenant, LATERAL (
-        SELECT t.ord FROM aegis.task t WHERE t.lane = h.lane AND t.tenant = h.tenant AND t.state = 1 AND t.crashes = 0
+        SELECT t.ord FROM aegis.task t WHERE t.lane = h.lane AND t.tenant = h.tenant AND t.state = 1 AND t.crashes = 0 AND t.ord >= h.ord
         ORDER BY t.ord LIMIT least(10, ceil(2 * e.share / h.lanes)::int8)) x),
 probed AS MATERIALIZED (
-    SELECT coalesce(sum(least(k.n, k.kind_free)), 0) >= least($9::int4, 10) AS enough
+    SELECT coalesce(sum(least(k.n, k.kind_free)), 0) >= least($12::int4, 10) AS enough
     FROM (SELECT count(*) AS n, c.kind_free FROM probe p JOIN cap c ON c.lane = p.lane GROUP BY c.kind_no, c.kind_free) k),
 candidate AS MATERIALIZED (
     SELECT p.lane, p.tenant, p.ord FROM probe p WHERE (SELECT enough FROM probed)
     UNION ALL
     SELECT h.lane, h.tenant, x.ord FROM head h, LATERAL (
-        SELECT t.ord FROM aegis.task t WHERE t.lane = h.lane AND t.tenant = h.tenant AND t.state = 1 AND t.crashes = 0
+        SELECT t.ord FROM aegis.task t WHERE t.lane = h.lane AND t.tenant = h.tenant AND t.state = 1 AND t.crashes = 0 AND t.ord >= h.ord
         ORDER BY t.ord LIMIT 10) x
     WHERE NOT (SELECT enough FROM probed)),
 dealt AS MATERIALIZED (
@@ -158,18 +188,18 @@ dealt AS MATERIALIZED (
         row_number() OVER (PARTITION BY p.tenant ORDER BY p.ord) > ceil(e.share) AS beyond
     FROM candidate p JOIN cap c ON c.lane = p.lane JOIN entitled e ON e.tenant = p.tenant),
 pick AS MATERIALIZED (
-    SELECT y.lane, y.tenant, count(*) AS n FROM (
-        SELECT z.lane, z.tenant FROM (
+    SELECT y.lane, y.tenant, min(y.ord) AS ord, count(*) AS n FROM (
+        SELECT z.lane, z.tenant, z.ord FROM (
             SELECT k.*, row_number() OVER (PARTITION BY k.queue_no ORDER BY k.beyond, k.ord) AS in_queue FROM (
                 SELECT d.*, row_number() OVER (PARTITION BY d.kind_no ORDER BY d.beyond, d.ord) AS in_kind FROM dealt d) k
             WHERE k.in_kind <= k.kind_free) z
         WHERE z.in_queue <= z.queue_free
         ORDER BY z.beyond, z.ord
-        LIMIT least($9::int4, 10)) y
+        LIMIT least($12::int4, 10)) y
     GROUP BY 1, 2),
 c AS MATERIALIZED (
     SELECT t.id FROM g, pick q, LATERAL (
-        SELECT t.id FROM aegis.task t WHERE t.lane = q.lane AND t.tenant = q.tenant AND t.state = 1 AND t.crashes = 0
+        SELECT t.id FROM aegis.task t WHERE t.lane = q.lane AND t.tenant = q.tenant AND t.state = 1 AND t.crashes = 0 AND t.ord >= q.ord
         ORDER BY t.ord LIMIT q.n FOR NO KEY UPDATE SKIP LOCKED) t
     WHERE g.ok),
 u AS (
@@ -178,13 +208,23 @@ u AS (
         next_deadline = CASE WHEN t.policy = 0 THEN t.deadline_at ELSE least(t.deadline_at, (
             SELECT clock_timestamp() + p.start_to_close_ms * interval '1 ms' FROM aegis.policy p WHERE p.id = t.policy)) END
     FROM i WHERE t.id = ANY (ARRAY(SELECT c.id FROM c))
-    RETURNING t.id, t.lane, t.tenant, t.epoch, t.rev, t.floor, t.timeline, t.failures, t.interruptions, t.crashes, t.snoozes,
+    RETURNING t.id, t.lane, t.tenant, t.ord, t.epoch, t.rev, t.floor, t.timeline, t.failures, t.interruptions, t.crashes, t.snoozes,
         t.parts, t.pending, t.cancel_cause)
-SELECT u.id, u.lane, u.tenant, u.epoch, u.rev, u.floor, u.timeline, u.failures, u.interruptions, u.crashes, u.snoozes,
-    u.parts, u.pending, u.cancel_cause, b.protocol, b.content_type, b.input, b.trace, z.lane AS cursor_lane, z.tenant AS cursor_tenant,
-    EXISTS (SELECT FROM i) AS adopted
-FROM g CROSS JOIN (SELECT walk.lane, coalesce(walk.tenant, 0) AS tenant FROM walk ORDER BY walk.probes DESC LIMIT 1) z
-LEFT JOIN (u CROSS JOIN LATERAL (SELECT b.protocol, b.content_type, b.input, b.trace FROM aegis.task_body b WHERE b.id = u.id OFFSET 0) b) ON true
+SELECT v.id, v.lane, v.tenant, v.ord, v.epoch, v.rev, v.floor, v.timeline, v.failures, v.interruptions, v.crashes, v.snoozes,
+    v.parts, v.pending, v.cancel_cause, v.protocol, v.content_type, v.input, v.trace,
+    z.lane AS cursor_lane, z.tenant AS cursor_tenant, z.whole AS saw_all,
+    (SELECT enough FROM hinted) AS hinted, EXISTS (SELECT FROM i) AS adopted
+FROM g CROSS JOIN (
+    SELECT walk.lane, coalesce(walk.tenant, 0) AS tenant, coalesce(walk.at > cardinality(r.lanes), true) AND walk.probes > 0 AS whole
+    FROM walk, ring r ORDER BY walk.probes DESC LIMIT 1) z
+CROSS JOIN LATERAL (
+    SELECT u.*, b.* FROM u CROSS JOIN LATERAL (
+        SELECT b.protocol, b.content_type, b.input, b.trace FROM aegis.task_body b WHERE b.id = u.id OFFSET 0) b
+    UNION ALL
+    SELECT NULL, h.lane, h.tenant, min(c.ord), NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+    FROM head h JOIN candidate c ON c.lane = h.lane AND c.tenant = h.tenant WHERE NOT (SELECT enough FROM hinted) GROUP BY h.lane, h.tenant
+    UNION ALL
+    SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL) v
 WHERE g.ok",
         r"/* task/acquire */
 WITH RECURSIVE
@@ -209,8 +249,16 @@ ring AS MATERIALIZED (
           SELECT 2, lane, 0, $8::int4 FROM cap WHERE lane = $7::int4) s),
 paused AS MATERIALIZED (
     SELECT coalesce(array_agg(e.id), '{}') AS tenants FROM aegis.pause p JOIN aegis.tenant e ON e.name = p.value WHERE p.scope = 'tenant'),
+hint AS MATERIALIZED (
+    SELECT u.lane, u.tenant, u.ord FROM unnest($9::int4[], $10::int4[], $11::int8[]) AS u (lane, tenant, ord)
+    JOIN cap c ON c.lane = u.lane, paused x WHERE u.tenant <> ALL (x.tenants)),
+hinted AS MATERIALIZED (
+    SELECT count(*) >= least($12::int4, 100) AS enough FROM (
+        SELECT FROM hint h, LATERAL (
+            SELECT FROM aegis.task t WHERE t.lane = h.lane AND t.tenant = h.tenant AND t.state = 1 AND t.crashes = 0 AND t.ord >= h.ord
+            ORDER BY t.ord LIMIT 100) x LIMIT 100) y),
 walk AS (
-    SELECT 1 AS at, 0 AS lane, NULL::int4 AS tenant, 0 AS probes, 0 AS heads, NULL::int4 AS seen
+    SELECT CASE WHEN h.enough THEN 2147483647 ELSE 1 END AS at, 0 AS lane, NULL::int4 AS tenant, 0 AS probes, 0 AS heads, NULL::int4 AS seen FROM hinted h
     UNION ALL
     SELECT CASE WHEN h.tenant IS NULL THEN walk.at + 1 ELSE walk.at END, r.lanes[walk.at], h.tenant, walk.probes + 1,
         walk.heads + (h.tenant IS NOT NULL AND h.tenant <> ALL (x.tenants))::int, h.tenant
@@ -221,22 +269,24 @@ walk AS (
         ORDER BY t.tenant LIMIT 1) h ON true
     WHERE walk.at <= cardinality(r.lanes) AND walk.probes < 256 AND walk.heads < 32),
 head AS MATERIALIZED (
-    SELECT walk.lane, walk.tenant, e.weight, count(*) OVER (PARTITION BY walk.tenant) AS lanes
-    FROM walk JOIN aegis.tenant e ON e.id = walk.tenant, paused x WHERE walk.tenant <> ALL (x.tenants)),
+    SELECT v.lane, v.tenant, v.ord, e.weight, count(*) OVER (PARTITION BY v.tenant) AS lanes FROM (
+        SELECT walk.lane, walk.tenant, -9223372036854775807 AS ord FROM walk, paused x WHERE walk.tenant <> ALL (x.tenants)
+        UNION ALL SELECT h.lane, h.tenant, h.ord FROM hint h WHERE (SELECT enough FROM hinted)) v
+    JOIN aegis.tenant e ON e.id = v.tenant),
 entitled AS MATERIALIZED (
-    SELECT v.tenant, $9::int4 * v.weight / (sum(v.weight) OVER ())::float8 AS share FROM (SELECT DISTINCT tenant, weight FROM head) v),
+    SELECT v.tenant, $12::int4 * v.weight / (sum(v.weight) OVER ())::float8 AS share FROM (SELECT DISTINCT tenant, weight FROM head) v),
 probe AS MATERIALIZED (
     SELECT h.lane, h.tenant, x.ord FROM head h JOIN entitled e ON e.tenant = h.tenant, LATERAL (
-        SELECT t.ord FROM aegis.task t WHERE t.lane = h.lane AND t.tenant = h.tenant AND t.state = 1 AND t.crashes = 0
+        SELECT t.ord FROM aegis.task t WHERE t.lane = h.lane AND t.tenant = h.tenant AND t.state = 1 AND t.crashes = 0 AND t.ord >= h.ord
         ORDER BY t.ord LIMIT least(100, ceil(2 * e.share / h.lanes)::int8)) x),
 probed AS MATERIALIZED (
-    SELECT coalesce(sum(least(k.n, k.kind_free)), 0) >= least($9::int4, 100) AS enough
+    SELECT coalesce(sum(least(k.n, k.kind_free)), 0) >= least($12::int4, 100) AS enough
     FROM (SELECT count(*) AS n, c.kind_free FROM probe p JOIN cap c ON c.lane = p.lane GROUP BY c.kind_no, c.kind_free) k),
 candidate AS MATERIALIZED (
     SELECT p.lane, p.tenant, p.ord FROM probe p WHERE (SELECT enough FROM probed)
     UNION ALL
     SELECT h.lane, h.tenant, x.ord FROM head h, LATERAL (
-        SELECT t.ord FROM aegis.task t WHERE t.lane = h.lane AND t.tenant = h.tenant AND t.state = 1 AND t.crashes = 0
+        SELECT t.ord FROM aegis.task t WHERE t.lane = h.lane AND t.tenant = h.tenant AND t.state = 1 AND t.crashes = 0 AND t.ord >= h.ord
         ORDER BY t.ord LIMIT 100) x
     WHERE NOT (SELECT enough FROM probed)),
 dealt AS MATERIALIZED (
@@ -244,18 +294,18 @@ dealt AS MATERIALIZED (
         row_number() OVER (PARTITION BY p.tenant ORDER BY p.ord) > ceil(e.share) AS beyond
     FROM candidate p JOIN cap c ON c.lane = p.lane JOIN entitled e ON e.tenant = p.tenant),
 pick AS MATERIALIZED (
-    SELECT y.lane, y.tenant, count(*) AS n FROM (
-        SELECT z.lane, z.tenant FROM (
+    SELECT y.lane, y.tenant, min(y.ord) AS ord, count(*) AS n FROM (
+        SELECT z.lane, z.tenant, z.ord FROM (
             SELECT k.*, row_number() OVER (PARTITION BY k.queue_no ORDER BY k.beyond, k.ord) AS in_queue FROM (
                 SELECT d.*, row_number() OVER (PARTITION BY d.kind_no ORDER BY d.beyond, d.ord) AS in_kind FROM dealt d) k
             WHERE k.in_kind <= k.kind_free) z
         WHERE z.in_queue <= z.queue_free
         ORDER BY z.beyond, z.ord
-        LIMIT least($9::int4, 100)) y
+        LIMIT least($12::int4, 100)) y
     GROUP BY 1, 2),
 c AS MATERIALIZED (
     SELECT t.id FROM g, pick q, LATERAL (
-        SELECT t.id FROM aegis.task t WHERE t.lane = q.lane AND t.tenant = q.tenant AND t.state = 1 AND t.crashes = 0
+        SELECT t.id FROM aegis.task t WHERE t.lane = q.lane AND t.tenant = q.tenant AND t.state = 1 AND t.crashes = 0 AND t.ord >= q.ord
         ORDER BY t.ord LIMIT q.n FOR NO KEY UPDATE SKIP LOCKED) t
     WHERE g.ok),
 u AS (
@@ -264,13 +314,23 @@ u AS (
         next_deadline = CASE WHEN t.policy = 0 THEN t.deadline_at ELSE least(t.deadline_at, (
             SELECT clock_timestamp() + p.start_to_close_ms * interval '1 ms' FROM aegis.policy p WHERE p.id = t.policy)) END
     FROM i WHERE t.id = ANY (ARRAY(SELECT c.id FROM c))
-    RETURNING t.id, t.lane, t.tenant, t.epoch, t.rev, t.floor, t.timeline, t.failures, t.interruptions, t.crashes, t.snoozes,
+    RETURNING t.id, t.lane, t.tenant, t.ord, t.epoch, t.rev, t.floor, t.timeline, t.failures, t.interruptions, t.crashes, t.snoozes,
         t.parts, t.pending, t.cancel_cause)
-SELECT u.id, u.lane, u.tenant, u.epoch, u.rev, u.floor, u.timeline, u.failures, u.interruptions, u.crashes, u.snoozes,
-    u.parts, u.pending, u.cancel_cause, b.protocol, b.content_type, b.input, b.trace, z.lane AS cursor_lane, z.tenant AS cursor_tenant,
-    EXISTS (SELECT FROM i) AS adopted
-FROM g CROSS JOIN (SELECT walk.lane, coalesce(walk.tenant, 0) AS tenant FROM walk ORDER BY walk.probes DESC LIMIT 1) z
-LEFT JOIN (u CROSS JOIN LATERAL (SELECT b.protocol, b.content_type, b.input, b.trace FROM aegis.task_body b WHERE b.id = u.id OFFSET 0) b) ON true
+SELECT v.id, v.lane, v.tenant, v.ord, v.epoch, v.rev, v.floor, v.timeline, v.failures, v.interruptions, v.crashes, v.snoozes,
+    v.parts, v.pending, v.cancel_cause, v.protocol, v.content_type, v.input, v.trace,
+    z.lane AS cursor_lane, z.tenant AS cursor_tenant, z.whole AS saw_all,
+    (SELECT enough FROM hinted) AS hinted, EXISTS (SELECT FROM i) AS adopted
+FROM g CROSS JOIN (
+    SELECT walk.lane, coalesce(walk.tenant, 0) AS tenant, coalesce(walk.at > cardinality(r.lanes), true) AND walk.probes > 0 AS whole
+    FROM walk, ring r ORDER BY walk.probes DESC LIMIT 1) z
+CROSS JOIN LATERAL (
+    SELECT u.*, b.* FROM u CROSS JOIN LATERAL (
+        SELECT b.protocol, b.content_type, b.input, b.trace FROM aegis.task_body b WHERE b.id = u.id OFFSET 0) b
+    UNION ALL
+    SELECT NULL, h.lane, h.tenant, min(c.ord), NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+    FROM head h JOIN candidate c ON c.lane = h.lane AND c.tenant = h.tenant WHERE NOT (SELECT enough FROM hinted) GROUP BY h.lane, h.tenant
+    UNION ALL
+    SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL) v
 WHERE g.ok",
         r"/* task/acquire */
 WITH RECURSIVE
@@ -295,8 +355,16 @@ ring AS MATERIALIZED (
           SELECT 2, lane, 0, $8::int4 FROM cap WHERE lane = $7::int4) s),
 paused AS MATERIALIZED (
     SELECT coalesce(array_agg(e.id), '{}') AS tenants FROM aegis.pause p JOIN aegis.tenant e ON e.name = p.value WHERE p.scope = 'tenant'),
+hint AS MATERIALIZED (
+    SELECT u.lane, u.tenant, u.ord FROM unnest($9::int4[], $10::int4[], $11::int8[]) AS u (lane, tenant, ord)
+    JOIN cap c ON c.lane = u.lane, paused x WHERE u.tenant <> ALL (x.tenants)),
+hinted AS MATERIALIZED (
+    SELECT count(*) >= least($12::int4, 500) AS enough FROM (
+        SELECT FROM hint h, LATERAL (
+            SELECT FROM aegis.task t WHERE t.lane = h.lane AND t.tenant = h.tenant AND t.state = 1 AND t.crashes = 0 AND t.ord >= h.ord
+            ORDER BY t.ord LIMIT 500) x LIMIT 500) y),
 walk AS (
-    SELECT 1 AS at, 0 AS lane, NULL::int4 AS tenant, 0 AS probes, 0 AS heads, NULL::int4 AS seen
+    SELECT CASE WHEN h.enough THEN 2147483647 ELSE 1 END AS at, 0 AS lane, NULL::int4 AS tenant, 0 AS probes, 0 AS heads, NULL::int4 AS seen FROM hinted h
     UNION ALL
     SELECT CASE WHEN h.tenant IS NULL THEN walk.at + 1 ELSE walk.at END, r.lanes[walk.at], h.tenant, walk.probes + 1,
         walk.heads + (h.tenant IS NOT NULL AND h.tenant <> ALL (x.tenants))::int, h.tenant
@@ -307,22 +375,24 @@ walk AS (
         ORDER BY t.tenant LIMIT 1) h ON true
     WHERE walk.at <= cardinality(r.lanes) AND walk.probes < 256 AND walk.heads < 32),
 head AS MATERIALIZED (
-    SELECT walk.lane, walk.tenant, e.weight, count(*) OVER (PARTITION BY walk.tenant) AS lanes
-    FROM walk JOIN aegis.tenant e ON e.id = walk.tenant, paused x WHERE walk.tenant <> ALL (x.tenants)),
+    SELECT v.lane, v.tenant, v.ord, e.weight, count(*) OVER (PARTITION BY v.tenant) AS lanes FROM (
+        SELECT walk.lane, walk.tenant, -9223372036854775807 AS ord FROM walk, paused x WHERE walk.tenant <> ALL (x.tenants)
+        UNION ALL SELECT h.lane, h.tenant, h.ord FROM hint h WHERE (SELECT enough FROM hinted)) v
+    JOIN aegis.tenant e ON e.id = v.tenant),
 entitled AS MATERIALIZED (
-    SELECT v.tenant, $9::int4 * v.weight / (sum(v.weight) OVER ())::float8 AS share FROM (SELECT DISTINCT tenant, weight FROM head) v),
+    SELECT v.tenant, $12::int4 * v.weight / (sum(v.weight) OVER ())::float8 AS share FROM (SELECT DISTINCT tenant, weight FROM head) v),
 probe AS MATERIALIZED (
     SELECT h.lane, h.tenant, x.ord FROM head h JOIN entitled e ON e.tenant = h.tenant, LATERAL (
-        SELECT t.ord FROM aegis.task t WHERE t.lane = h.lane AND t.tenant = h.tenant AND t.state = 1 AND t.crashes = 0
+        SELECT t.ord FROM aegis.task t WHERE t.lane = h.lane AND t.tenant = h.tenant AND t.state = 1 AND t.crashes = 0 AND t.ord >= h.ord
         ORDER BY t.ord LIMIT least(500, ceil(2 * e.share / h.lanes)::int8)) x),
 probed AS MATERIALIZED (
-    SELECT coalesce(sum(least(k.n, k.kind_free)), 0) >= least($9::int4, 500) AS enough
+    SELECT coalesce(sum(least(k.n, k.kind_free)), 0) >= least($12::int4, 500) AS enough
     FROM (SELECT count(*) AS n, c.kind_free FROM probe p JOIN cap c ON c.lane = p.lane GROUP BY c.kind_no, c.kind_free) k),
 candidate AS MATERIALIZED (
     SELECT p.lane, p.tenant, p.ord FROM probe p WHERE (SELECT enough FROM probed)
     UNION ALL
     SELECT h.lane, h.tenant, x.ord FROM head h, LATERAL (
-        SELECT t.ord FROM aegis.task t WHERE t.lane = h.lane AND t.tenant = h.tenant AND t.state = 1 AND t.crashes = 0
+        SELECT t.ord FROM aegis.task t WHERE t.lane = h.lane AND t.tenant = h.tenant AND t.state = 1 AND t.crashes = 0 AND t.ord >= h.ord
         ORDER BY t.ord LIMIT 500) x
     WHERE NOT (SELECT enough FROM probed)),
 dealt AS MATERIALIZED (
@@ -330,18 +400,18 @@ dealt AS MATERIALIZED (
         row_number() OVER (PARTITION BY p.tenant ORDER BY p.ord) > ceil(e.share) AS beyond
     FROM candidate p JOIN cap c ON c.lane = p.lane JOIN entitled e ON e.tenant = p.tenant),
 pick AS MATERIALIZED (
-    SELECT y.lane, y.tenant, count(*) AS n FROM (
-        SELECT z.lane, z.tenant FROM (
+    SELECT y.lane, y.tenant, min(y.ord) AS ord, count(*) AS n FROM (
+        SELECT z.lane, z.tenant, z.ord FROM (
             SELECT k.*, row_number() OVER (PARTITION BY k.queue_no ORDER BY k.beyond, k.ord) AS in_queue FROM (
                 SELECT d.*, row_number() OVER (PARTITION BY d.kind_no ORDER BY d.beyond, d.ord) AS in_kind FROM dealt d) k
             WHERE k.in_kind <= k.kind_free) z
         WHERE z.in_queue <= z.queue_free
         ORDER BY z.beyond, z.ord
-        LIMIT least($9::int4, 500)) y
+        LIMIT least($12::int4, 500)) y
     GROUP BY 1, 2),
 c AS MATERIALIZED (
     SELECT t.id FROM g, pick q, LATERAL (
-        SELECT t.id FROM aegis.task t WHERE t.lane = q.lane AND t.tenant = q.tenant AND t.state = 1 AND t.crashes = 0
+        SELECT t.id FROM aegis.task t WHERE t.lane = q.lane AND t.tenant = q.tenant AND t.state = 1 AND t.crashes = 0 AND t.ord >= q.ord
         ORDER BY t.ord LIMIT q.n FOR NO KEY UPDATE SKIP LOCKED) t
     WHERE g.ok),
 u AS (
@@ -350,13 +420,23 @@ u AS (
         next_deadline = CASE WHEN t.policy = 0 THEN t.deadline_at ELSE least(t.deadline_at, (
             SELECT clock_timestamp() + p.start_to_close_ms * interval '1 ms' FROM aegis.policy p WHERE p.id = t.policy)) END
     FROM i WHERE t.id = ANY (ARRAY(SELECT c.id FROM c))
-    RETURNING t.id, t.lane, t.tenant, t.epoch, t.rev, t.floor, t.timeline, t.failures, t.interruptions, t.crashes, t.snoozes,
+    RETURNING t.id, t.lane, t.tenant, t.ord, t.epoch, t.rev, t.floor, t.timeline, t.failures, t.interruptions, t.crashes, t.snoozes,
         t.parts, t.pending, t.cancel_cause)
-SELECT u.id, u.lane, u.tenant, u.epoch, u.rev, u.floor, u.timeline, u.failures, u.interruptions, u.crashes, u.snoozes,
-    u.parts, u.pending, u.cancel_cause, b.protocol, b.content_type, b.input, b.trace, z.lane AS cursor_lane, z.tenant AS cursor_tenant,
-    EXISTS (SELECT FROM i) AS adopted
-FROM g CROSS JOIN (SELECT walk.lane, coalesce(walk.tenant, 0) AS tenant FROM walk ORDER BY walk.probes DESC LIMIT 1) z
-LEFT JOIN (u CROSS JOIN LATERAL (SELECT b.protocol, b.content_type, b.input, b.trace FROM aegis.task_body b WHERE b.id = u.id OFFSET 0) b) ON true
+SELECT v.id, v.lane, v.tenant, v.ord, v.epoch, v.rev, v.floor, v.timeline, v.failures, v.interruptions, v.crashes, v.snoozes,
+    v.parts, v.pending, v.cancel_cause, v.protocol, v.content_type, v.input, v.trace,
+    z.lane AS cursor_lane, z.tenant AS cursor_tenant, z.whole AS saw_all,
+    (SELECT enough FROM hinted) AS hinted, EXISTS (SELECT FROM i) AS adopted
+FROM g CROSS JOIN (
+    SELECT walk.lane, coalesce(walk.tenant, 0) AS tenant, coalesce(walk.at > cardinality(r.lanes), true) AND walk.probes > 0 AS whole
+    FROM walk, ring r ORDER BY walk.probes DESC LIMIT 1) z
+CROSS JOIN LATERAL (
+    SELECT u.*, b.* FROM u CROSS JOIN LATERAL (
+        SELECT b.protocol, b.content_type, b.input, b.trace FROM aegis.task_body b WHERE b.id = u.id OFFSET 0) b
+    UNION ALL
+    SELECT NULL, h.lane, h.tenant, min(c.ord), NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+    FROM head h JOIN candidate c ON c.lane = h.lane AND c.tenant = h.tenant WHERE NOT (SELECT enough FROM hinted) GROUP BY h.lane, h.tenant
+    UNION ALL
+    SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL) v
 WHERE g.ok",
     ],
     types: &[
@@ -368,6 +448,9 @@ WHERE g.ok",
         Type::INT4_ARRAY,
         Type::INT4,
         Type::INT4,
+        Type::INT4_ARRAY,
+        Type::INT4_ARRAY,
+        Type::INT8_ARRAY,
         Type::INT4,
     ],
 };
@@ -384,6 +467,8 @@ pub struct AcquireRow {
     pub lane: Option<i32>,
     /// Column `tenant` (int4).
     pub tenant: Option<i32>,
+    /// Column `ord` (int8).
+    pub ord: Option<i64>,
     /// Column `epoch` (int8).
     pub epoch: Option<i64>,
     /// Column `rev` (int8).
@@ -392,14 +477,14 @@ pub struct AcquireRow {
     pub floor: Option<i32>,
     /// Column `timeline` (int4).
     pub timeline: Option<i32>,
-    /// Column `failures` (int2).
-    pub failures: Option<i16>,
-    /// Column `interruptions` (int2).
-    pub interruptions: Option<i16>,
-    /// Column `crashes` (int2).
-    pub crashes: Option<i16>,
-    /// Column `snoozes` (int2).
-    pub snoozes: Option<i16>,
+    /// Column `failures` (int4).
+    pub failures: Option<i32>,
+    /// Column `interruptions` (int4).
+    pub interruptions: Option<i32>,
+    /// Column `crashes` (int4).
+    pub crashes: Option<i32>,
+    /// Column `snoozes` (int4).
+    pub snoozes: Option<i32>,
     /// Column `parts` (bool).
     pub parts: Option<bool>,
     /// Column `pending` (int2).
@@ -418,6 +503,10 @@ pub struct AcquireRow {
     pub cursor_lane: i32,
     /// Column `cursor_tenant` (int4).
     pub cursor_tenant: i32,
+    /// Column `saw_all` (bool).
+    pub saw_all: bool,
+    /// Column `hinted` (bool).
+    pub hinted: bool,
     /// Column `adopted` (bool).
     pub adopted: bool,
 }
@@ -428,24 +517,27 @@ impl AcquireRow {
             id: row.try_get(0)?,
             lane: row.try_get(1)?,
             tenant: row.try_get(2)?,
-            epoch: row.try_get(3)?,
-            rev: row.try_get(4)?,
-            floor: row.try_get(5)?,
-            timeline: row.try_get(6)?,
-            failures: row.try_get(7)?,
-            interruptions: row.try_get(8)?,
-            crashes: row.try_get(9)?,
-            snoozes: row.try_get(10)?,
-            parts: row.try_get(11)?,
-            pending: row.try_get(12)?,
-            cancel_cause: row.try_get(13)?,
-            protocol: row.try_get(14)?,
-            content_type: row.try_get(15)?,
-            input: row.try_get(16)?,
-            trace: row.try_get(17)?,
-            cursor_lane: row.try_get(18)?,
-            cursor_tenant: row.try_get(19)?,
-            adopted: row.try_get(20)?,
+            ord: row.try_get(3)?,
+            epoch: row.try_get(4)?,
+            rev: row.try_get(5)?,
+            floor: row.try_get(6)?,
+            timeline: row.try_get(7)?,
+            failures: row.try_get(8)?,
+            interruptions: row.try_get(9)?,
+            crashes: row.try_get(10)?,
+            snoozes: row.try_get(11)?,
+            parts: row.try_get(12)?,
+            pending: row.try_get(13)?,
+            cancel_cause: row.try_get(14)?,
+            protocol: row.try_get(15)?,
+            content_type: row.try_get(16)?,
+            input: row.try_get(17)?,
+            trace: row.try_get(18)?,
+            cursor_lane: row.try_get(19)?,
+            cursor_tenant: row.try_get(20)?,
+            saw_all: row.try_get(21)?,
+            hinted: row.try_get(22)?,
+            adopted: row.try_get(23)?,
         })
     }
 }
@@ -469,6 +561,12 @@ pub struct AcquireParams<'a> {
     pub cursor_lane: i32,
     /// Parameter `:cursor_tenant` (int4).
     pub cursor_tenant: i32,
+    /// Parameter `:hint_lanes` (int4_array).
+    pub hint_lanes: &'a [i32],
+    /// Parameter `:hint_tenants` (int4_array).
+    pub hint_tenants: &'a [i32],
+    /// Parameter `:hint_ords` (int8_array).
+    pub hint_ords: &'a [i64],
     /// Parameter `:n` (int4).
     pub n: i32,
 }
@@ -476,7 +574,10 @@ pub struct AcquireParams<'a> {
 /// Claims up to `batch` ready tasks for a worker. Walks the (lane, tenant) heads behind the cursor, takes a weighted
 /// share from each tenant and fills the rest from whoever has work, then locks exactly that many rows per head.
 /// A repeated request finds its gate row used and claims nothing: `acquired` answers it. No row at all: the gate refused.
-/// An open gate answers at least one row, without a task when there is none, so that the walk goes on from where it ended.
+/// An open gate answers one row without a task and lane, so that the walk goes on from where it ended, and after a walk one
+/// without a task for each head that it found, with the lowest `ord` there: the claimer hands these back with its next
+/// calls, which then start at them. Else each claim beside a pinned snapshot would pass over all that was finished since.
+/// What such hints do not fill is looked for by a full walk in the same call.
 ///
 /// - Lock: the worker's gate row FOR NO KEY UPDATE (acquire, drain and reaper meet there), then task rows SKIP LOCKED
 /// - Index: task_ready (walk, probe and lock), task_pkey (write)
@@ -500,6 +601,9 @@ pub async fn acquire<S: Session + ?Sized>(
                 &params.queue_free,
                 &params.cursor_lane,
                 &params.cursor_tenant,
+                &params.hint_lanes,
+                &params.hint_tenants,
+                &params.hint_ords,
                 &params.n,
             ],
         )
@@ -558,14 +662,14 @@ pub struct AcquireSuspectRow {
     pub floor: i32,
     /// Column `timeline` (int4).
     pub timeline: i32,
-    /// Column `failures` (int2).
-    pub failures: i16,
-    /// Column `interruptions` (int2).
-    pub interruptions: i16,
-    /// Column `crashes` (int2).
-    pub crashes: i16,
-    /// Column `snoozes` (int2).
-    pub snoozes: i16,
+    /// Column `failures` (int4).
+    pub failures: i32,
+    /// Column `interruptions` (int4).
+    pub interruptions: i32,
+    /// Column `crashes` (int4).
+    pub crashes: i32,
+    /// Column `snoozes` (int4).
+    pub snoozes: i32,
     /// Column `parts` (bool).
     pub parts: bool,
     /// Column `pending` (int2).
@@ -654,14 +758,14 @@ pub struct AcquiredRow {
     pub floor: i32,
     /// Column `timeline` (int4).
     pub timeline: i32,
-    /// Column `failures` (int2).
-    pub failures: i16,
-    /// Column `interruptions` (int2).
-    pub interruptions: i16,
-    /// Column `crashes` (int2).
-    pub crashes: i16,
-    /// Column `snoozes` (int2).
-    pub snoozes: i16,
+    /// Column `failures` (int4).
+    pub failures: i32,
+    /// Column `interruptions` (int4).
+    pub interruptions: i32,
+    /// Column `crashes` (int4).
+    pub crashes: i32,
+    /// Column `snoozes` (int4).
+    pub snoozes: i32,
     /// Column `parts` (bool).
     pub parts: bool,
     /// Column `pending` (int2).
@@ -1524,16 +1628,16 @@ pub struct GetRow {
     pub state: i16,
     /// Column `priority` (int2).
     pub priority: Option<i16>,
-    /// Column `failures` (int2).
-    pub failures: i16,
-    /// Column `interruptions` (int2).
-    pub interruptions: i16,
-    /// Column `crashes` (int2).
-    pub crashes: i16,
-    /// Column `snoozes` (int2).
-    pub snoozes: i16,
-    /// Column `open_ops` (int2).
-    pub open_ops: i16,
+    /// Column `failures` (int4).
+    pub failures: i32,
+    /// Column `interruptions` (int4).
+    pub interruptions: i32,
+    /// Column `crashes` (int4).
+    pub crashes: i32,
+    /// Column `snoozes` (int4).
+    pub snoozes: i32,
+    /// Column `open_ops` (int4).
+    pub open_ops: i32,
     /// Column `pending` (int2).
     pub pending: Option<i16>,
     /// Column `epoch` (int8).
@@ -1661,14 +1765,14 @@ pub struct ListRow {
     pub tenant: String,
     /// Column `state` (int2).
     pub state: i16,
-    /// Column `failures` (int2).
-    pub failures: i16,
-    /// Column `interruptions` (int2).
-    pub interruptions: i16,
-    /// Column `crashes` (int2).
-    pub crashes: i16,
-    /// Column `snoozes` (int2).
-    pub snoozes: i16,
+    /// Column `failures` (int4).
+    pub failures: i32,
+    /// Column `interruptions` (int4).
+    pub interruptions: i32,
+    /// Column `crashes` (int4).
+    pub crashes: i32,
+    /// Column `snoozes` (int4).
+    pub snoozes: i32,
     /// Column `epoch` (int8).
     pub epoch: i64,
     /// Column `owner` (uuid).

@@ -8,10 +8,10 @@ use uuid::Uuid;
 use crate::support::{Bed, Worker};
 
 /// `failures, interruptions, crashes, snoozes` of a live task.
-async fn counters(bed: &Bed, id: Uuid) -> [i16; 4] {
+async fn counters(bed: &Bed, id: Uuid) -> [i32; 4] {
     let sql =
         "select array[failures, interruptions, crashes, snoozes] from aegis.task where id = $1";
-    bed.value::<Vec<i16>>(sql, &[&id]).await.try_into().unwrap()
+    bed.value::<Vec<i32>>(sql, &[&id]).await.try_into().unwrap()
 }
 
 /// Ends a worker as a crash of its process would, and takes its tasks back.

@@ -204,7 +204,7 @@ async fn an_attempt_that_takes_too_long_is_charged_as_a_failure_and_retried() {
             bed.tick(&worker).await;
             assert_eq!(bed.state(id).await, State::Scheduled);
         }
-        assert_eq!(bed.live::<i16>(id, "failures").await, 1);
+        assert_eq!(bed.live::<i32>(id, "failures").await, 1);
         let errors = bed.store.attempt_errors(id).await.unwrap();
         assert_eq!(errors.len(), 1);
         assert_eq!(errors[0].code, "start_to_close_exceeded");

@@ -34,7 +34,7 @@ async fn resolve(bed: &Bed, id: Uuid, name: &str, resolution: Resolution) -> Dec
         .unwrap()
 }
 
-async fn open_ops(bed: &Bed, id: Uuid) -> i16 {
+async fn open_ops(bed: &Bed, id: Uuid) -> i32 {
     bed.live(id, "open_ops").await
 }
 

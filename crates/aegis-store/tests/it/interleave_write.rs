@@ -249,7 +249,7 @@ async fn a_late_result_is_seen_by_a_reaper_that_began_before_it() {
     commit(&holder).await;
     assert_eq!(pending.done().await, 12);
     commit(&reaper).await;
-    assert_eq!(bed.live::<i16>(held.task, "open_ops").await, 0);
+    assert_eq!(bed.live::<i32>(held.task, "open_ops").await, 0);
     assert_eq!(bed.state(held.task).await, State::Ready);
     let ledger = bed.store.ledger(held.task).await.unwrap();
     assert_eq!(ledger[0].state, aegis_model::OperationState::Succeeded);
@@ -321,7 +321,7 @@ async fn two_people_resolve_the_last_two_operations_at_once() {
     commit(&ann).await;
     assert_eq!(pending.done().await, "resolved");
     assert_eq!(bed.state(held.task).await, State::Ready);
-    assert_eq!(bed.live::<i16>(held.task, "open_ops").await, 0);
+    assert_eq!(bed.live::<i32>(held.task, "open_ops").await, 0);
 }
 
 #[tokio::test]
@@ -418,8 +418,8 @@ async fn a_successor_beside_the_reaper_turns_the_crash_into_an_interruption() {
         };
         assert_eq!(forgiven[0].get::<_, i32>(0), i32::from(reaper_is_first));
         assert_eq!(bed.causes(held.task).await, ["interruption"]);
-        assert_eq!(bed.live::<i16>(held.task, "crashes").await, 0);
-        assert_eq!(bed.live::<i16>(held.task, "interruptions").await, 1);
+        assert_eq!(bed.live::<i32>(held.task, "crashes").await, 0);
+        assert_eq!(bed.live::<i32>(held.task, "interruptions").await, 1);
         bed.store.cancel(held.task, "test", "done").await.unwrap();
     }
 }

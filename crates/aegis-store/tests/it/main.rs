@@ -15,6 +15,7 @@ mod interleave_write;
 mod lineage;
 mod order;
 mod partitions;
+mod pinned;
 mod plans;
 mod raw;
 mod retry;

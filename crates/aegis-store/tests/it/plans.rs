@@ -294,6 +294,9 @@ pub(crate) async fn acquire_plan(
         "'{1000}'".to_owned(),
         "0".to_owned(),
         "0".to_owned(),
+        "'{}'".to_owned(),
+        "'{}'".to_owned(),
+        "'{}'".to_owned(),
         count.to_string(),
     ];
     explain(client, &task::ACQUIRE, text, &arguments, planning).await

@@ -81,6 +81,9 @@ pub(crate) fn acquire(
             queue_free: &free,
             cursor_lane: 0,
             cursor_tenant: 0,
+            hint_lanes: &[],
+            hint_tenants: &[],
+            hint_ords: &[],
             n: i32::try_from(count).unwrap(),
         };
         let rows = task::acquire(&*client, count, &params).await.unwrap();

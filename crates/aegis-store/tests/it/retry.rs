@@ -199,8 +199,8 @@ async fn a_snooze_comes_back_later_without_a_charge() {
     snooze.run_after_ms = Some(3_600_000);
     let after = bed.store.release(snooze).await.unwrap();
     assert_eq!(after.applied(), Some(State::Scheduled));
-    assert_eq!(bed.live::<i16>(id, "snoozes").await, 1);
-    assert_eq!(bed.live::<i16>(id, "failures").await, 0);
+    assert_eq!(bed.live::<i32>(id, "snoozes").await, 1);
+    assert_eq!(bed.live::<i32>(id, "failures").await, 0);
     assert!(
         bed.live::<bool>(id, "run_at > now() + interval '59 min'")
             .await
@@ -301,7 +301,7 @@ async fn a_data_error_in_a_group_is_charged_to_its_row_alone() {
         assert_eq!(answer.applied(), Some(expected));
         assert_eq!(bed.state(claim.held.task).await, expected);
     }
-    assert_eq!(bed.live::<i16>(bad, "failures").await, 1);
+    assert_eq!(bed.live::<i32>(bad, "failures").await, 1);
     let errors = bed.store.attempt_errors(bad).await.unwrap();
     assert_eq!(errors[0].code, "result_refused");
     assert!(

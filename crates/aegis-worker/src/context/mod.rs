@@ -83,22 +83,22 @@ impl<C> TaskContext<C> {
     }
 
     /// Failures of earlier attempts: the handler's own errors.
-    pub fn failures(&self) -> i16 {
+    pub fn failures(&self) -> i32 {
         self.execution.claim.failures
     }
 
     /// Attempts that ended by a drain, or by a loss that nobody is to blame for.
-    pub fn interruptions(&self) -> i16 {
+    pub fn interruptions(&self) -> i32 {
         self.execution.claim.interruptions
     }
 
     /// Attempts that were lost together with their worker.
-    pub fn crashes(&self) -> i16 {
+    pub fn crashes(&self) -> i32 {
         self.execution.claim.crashes
     }
 
     /// Times it was postponed.
-    pub fn snoozes(&self) -> i16 {
+    pub fn snoozes(&self) -> i32 {
         self.execution.claim.snoozes
     }
 

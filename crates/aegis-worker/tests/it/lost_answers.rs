@@ -19,7 +19,7 @@ async fn through(
     usize,
     aegis_worker::Counts,
     Vec<String>,
-    i16,
+    i32,
 ) {
     let bench = Bench::new().await;
     let proxy = Proxy::before(&bench.db.url_as("aegis_engine")).await;

@@ -19,12 +19,18 @@ struct Process {
     child: Child,
     /// The process to signal: not the child itself when something stands between.
     worker: Pid,
+    /// What it said, shown when its test fails.
+    log: tempfile::NamedTempFile,
 }
 
 impl Drop for Process {
     fn drop(&mut self) {
         self.child.kill().ok();
         self.child.wait().ok();
+        if std::thread::panicking() {
+            let said = std::fs::read_to_string(self.log.path()).unwrap_or_default();
+            println!("process {} said:\n{said}", self.worker);
+        }
     }
 }
 
@@ -37,13 +43,15 @@ impl Process {
         let program = program.to_str().unwrap();
         let mut words: Vec<&str> = through.to_vec();
         words.extend([program, &url, &lease]);
+        let log = tempfile::NamedTempFile::new().unwrap();
         let child = Command::new(words[0])
             .args(&words[1..])
             .stdin(Stdio::null())
+            .stderr(log.reopen().unwrap())
             .spawn()
             .unwrap();
         let worker = Pid::from_raw(i32::try_from(child.id()).unwrap());
-        Self { child, worker }
+        Self { child, worker, log }
     }
 
     fn signal(&self, signal: Signal) {
@@ -90,10 +98,9 @@ impl Waiting {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("go");
         let task = bench.submit("wait", json!(file)).await;
-        wait_until("its start", BOUND, async || {
-            bench.store.task(task).await.unwrap().unwrap().state == 2
-        })
-        .await;
+        // Claimed is not started: a signal in between hands it back.
+        let started = file.with_extension("started");
+        wait_until("its start", BOUND, async || started.exists()).await;
         Self {
             task,
             file,
