@@ -67,6 +67,8 @@ impl std::fmt::Debug for Story {
 
 /// The column in which the text begins, so that names of all lengths leave one left edge.
 const NAME_WIDTH: usize = 14;
+/// Where the text is broken, so that a line fits an ordinary terminal.
+const TEXT_WIDTH: usize = 84;
 
 impl Story {
     /// To standard output, or to standard error when `json` keeps standard output for one object.
@@ -140,8 +142,27 @@ fn line(at: Duration, actor: &Actor, text: &str, coloured: bool) -> String {
         (String::new(), "")
     };
     let indent = format!("\n{:1$}", "", 11 + NAME_WIDTH);
-    let text = text.trim_end().replace('\n', &indent);
+    let text = wrapped(text.trim_end()).join(&indent);
     format!("{seconds:6.1} s  {on}{name:<NAME_WIDTH$}{off} {text}\n")
+}
+
+/// Lines of at most [`TEXT_WIDTH`] characters, broken at spaces; a longer word stands alone.
+fn wrapped(text: &str) -> Vec<String> {
+    let mut lines = Vec::new();
+    for paragraph in text.split('\n') {
+        let mut line = String::new();
+        for word in paragraph.split(' ') {
+            let width = line.chars().count() + 1 + word.chars().count();
+            if !line.is_empty() && width > TEXT_WIDTH {
+                lines.push(std::mem::take(&mut line));
+            } else if !line.is_empty() {
+                line.push(' ');
+            }
+            line.push_str(word);
+        }
+        lines.push(line);
+    }
+    lines
 }
 
 #[cfg(test)]
@@ -177,6 +198,17 @@ mod tests {
             "  12.3 s  demo           starts\n                         and goes on\n"
         );
         assert_eq!(worker, "  12.3 s  worker 2 (v1)  takes over\n");
+    }
+
+    #[test]
+    fn a_long_text_is_broken_at_spaces_and_loses_nothing() {
+        let text = format!("{}\n{}", "word ".repeat(40).trim_end(), "x".repeat(100));
+        let lines = wrapped(&text);
+        assert!(lines.len() > 3);
+        for line in &lines[..lines.len() - 1] {
+            assert!(line.chars().count() <= TEXT_WIDTH, "{line}");
+        }
+        assert_eq!(lines.join(" "), text.replace('\n', " "));
     }
 
     #[test]

@@ -107,24 +107,26 @@ async fn keep(stage: &mut Stage<'_>) -> Result<(), DemoError> {
         .map(|order| order.order_id.clone());
     stage.tell(
         &DEMO,
-        format!(
-            "is kept: the database, a worker of version 2 and a payment service go on until Ctrl-C. Look around:\n\
-             export AEGIS_DATABASE_URL='{}'\n\
-             aegis task list --limit 10\n\
-             aegis task list --state failed\n\
-             aegis operation list --state resolved\n\
-             aegis worker list --all\n\
-             aegis db status\n\
-             psql '{}' -c \"SELECT * FROM demo.receipt WHERE order_id = '{}'\"\n\
-             aegis demo verify --record {}\n\
-             logs: {}",
-            stage.program.database_url,
-            stage.program.database_url.replace("&statements=named", "").replace("?statements=named", ""),
-            first.unwrap_or_default(),
-            stage.record.display(),
-            stage.program.folder.display()
-        ),
+        "is kept: the database, a worker of version 2 and a payment service go on until Ctrl-C. Look around:",
     );
+    let url = &stage.program.database_url;
+    let plain = url
+        .replace("&statements=named", "")
+        .replace("?statements=named", "");
+    stage.story.show(&format!(
+        "  export AEGIS_DATABASE_URL='{url}'\n  \
+           aegis task list --limit 10\n  \
+           aegis task list --state failed\n  \
+           aegis operation list --state resolved\n  \
+           aegis worker list --all\n  \
+           aegis db status\n  \
+           aegis demo verify --record {}\n  \
+           psql '{plain}' -c \"SELECT * FROM demo.receipt WHERE order_id = '{}'\"\n  \
+           ls {}",
+        stage.record.display(),
+        first.unwrap_or_default(),
+        stage.program.folder.display()
+    ));
     asked_to_end().map_err(DemoError::Signals)?.await;
     stage.tell(&DEMO, "ends");
     stage.drain(worker).await?;

@@ -35,13 +35,25 @@ async fn freeze_and_thaw(stage: &mut Stage<'_>) -> Result<bool, DemoError> {
     let lost_before = stage.look.ends(&name, "crash,interruption").await?;
     create(&hold)?;
     let finished = until(Duration::from_secs(6), async || {
-        let now = stage.look.finished_in_hand(&name).await?;
-        Ok((now.len() >= 2).then_some(now))
+        let in_hand = stage.look.finished_in_hand(&name).await?;
+        let now = stage.look.progress().await?;
+        // With nothing else in work, no more will come.
+        let last =
+            now.waiting == 0 && usize::try_from(now.running).is_ok_and(|n| n <= in_hand.len());
+        Ok((in_hand.len() >= 2 || last).then_some(in_hand))
     });
     let finished = match finished.await? {
         Some(finished) => finished,
         None => stage.look.finished_in_hand(&name).await?,
     };
+    if finished.is_empty() {
+        remove(&hold)?;
+        stage.tell(
+            &DEMO,
+            format!("{name} has nothing finished in its hands, so there is nothing to show"),
+        );
+        return Ok(true);
+    }
     // From the last answer to the hold it is a checkpoint's way.
     tokio::time::sleep(Duration::from_millis(150)).await;
     stage.workers[0].process.send(Word::Stop).await?;
@@ -62,9 +74,9 @@ async fn freeze_and_thaw(stage: &mut Stage<'_>) -> Result<bool, DemoError> {
         Some(ends) => stage.tell(
             &ENGINE,
             format!(
-                "its lease of {} s has run out: {} of it go to others at a higher epoch",
+                "its lease of {} s has run out: {} taken from it, for others to execute at a higher epoch",
                 LEASE.as_secs(),
-                count(ends, "order", "orders")
+                count(ends, "order is", "orders are")
             ),
         ),
         None => stage.tell(&ENGINE, "nothing was taken back from it"),

@@ -36,6 +36,16 @@ impl Progress {
         self.succeeded + self.failed
     }
 
+    /// Nothing is left at all.
+    pub(super) fn is_through(self) -> bool {
+        self.ended() == self.all()
+    }
+
+    /// Nothing is left for a worker.
+    pub(super) fn is_idle(self) -> bool {
+        self.running == 0 && self.waiting == 0
+    }
+
     pub(super) fn all(self) -> i64 {
         self.ended() + self.running + self.waiting + self.reconciling
     }

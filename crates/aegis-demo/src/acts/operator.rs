@@ -44,7 +44,7 @@ pub(super) async fn act(stage: &mut Stage<'_>) -> Result<(), DemoError> {
         decided += round(stage, &mut told).await?;
         let done = until(Duration::from_millis(700), async || {
             let now = stage.look.progress().await?;
-            Ok((now.ended() == now.all()).then_some(()))
+            Ok(now.is_through().then_some(()))
         });
         if done.await?.is_some() {
             break;

@@ -25,7 +25,7 @@ pub(super) async fn act(stage: &mut Stage<'_>) -> Result<(), DemoError> {
         let newer = stage.look.newer().await?;
         let now = stage.look.progress().await?;
         let enough = newer >= 6 && now.ended() >= before + 12;
-        Ok((enough || now.ended() == now.all()).then_some(newer))
+        Ok((enough || now.is_idle()).then_some(newer))
     });
     let moved = moved.await?.unwrap_or_default();
     stage.tell(

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Instant;
 
 use axum::body::Bytes;
 use axum::extract::{ConnectInfo, DefaultBodyLimit, Path, State};
@@ -138,18 +139,21 @@ async fn carry_out(ledger: &Ledger, asked: Asked) -> Result<Option<Response>, Le
     }
     let outcome = ledger.decide(&asked, call, behaviour)?;
     Ok(match behaviour {
+        _ if outcome == Outcome::TooOld => None,
         Behaviour::LostAnswer => None,
         Behaviour::ErrorAfter => Some(problem(
             StatusCode::INTERNAL_SERVER_ERROR,
             "internal_error",
             "something went wrong",
         )),
-        _ => Some(told(outcome)),
+        _ => told(outcome),
     })
 }
 
-fn told(outcome: Outcome) -> Response {
-    match outcome {
+/// `None`: nothing is said.
+fn told(outcome: Outcome) -> Option<Response> {
+    Some(match outcome {
+        Outcome::TooOld => return None,
         Outcome::Applied(result) => Json(result).into_response(),
         Outcome::Replayed(result) => {
             let mark = (
@@ -168,7 +172,7 @@ fn told(outcome: Outcome) -> Response {
             let text = "this operation is known with another request; use a new operation for a new request";
             problem(StatusCode::UNPROCESSABLE_ENTITY, "key_reused", text)
         }
-    }
+    })
 }
 
 async fn probe(State(app): State<App>, Path(operation_id): Path<String>) -> Response {
@@ -266,6 +270,7 @@ fn asked(app: &App, route: Route, headers: &HeaderMap, body: &[u8]) -> Result<As
         amount,
         currency,
         retention,
+        arrived: Instant::now(),
     })
 }
 

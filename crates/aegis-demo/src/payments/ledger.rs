@@ -31,6 +31,8 @@ pub(super) struct Asked {
     pub(super) currency: Option<String>,
     /// How long this route remembers a key; `None` when it keeps none.
     pub(super) retention: Option<Duration>,
+    /// When it arrived.
+    pub(super) arrived: Instant,
 }
 
 /// What came of a call.
@@ -44,6 +46,8 @@ pub(super) enum Outcome {
     Stale(FencingToken),
     /// The operation is known with another request.
     KeyReused,
+    /// The request has outlived the published life, perhaps because this machine was busy: it is dropped.
+    TooOld,
 }
 
 /// Why nothing was decided.
@@ -182,6 +186,15 @@ impl Ledger {
         let mut guard = self.open_state()?;
         let state = &mut *guard;
         let class = asked.effect.class();
+        // The promise that callers rely on when they repeat.
+        if asked.arrived.elapsed() >= self.options.max_request_life {
+            let behaviour = Behaviour::LostRequest;
+            state
+                .writer
+                .append(Event::Dropped { call, behaviour })
+                .map_err(LedgerError::Record)?;
+            return Ok(Outcome::TooOld);
+        }
         if let (EffectClass::Fenced, Some(token)) = (class, asked.token) {
             let newest = *state.newest.get(&asked.task).unwrap_or(&token);
             if token < newest {
@@ -364,5 +377,44 @@ impl Ledger {
             state.closed = true;
         }
         Ok(state.writer.lines())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::payments::record::read_so_far;
+
+    #[test]
+    fn nothing_takes_place_after_the_published_life_of_a_request() {
+        let folder = tempfile::tempdir().unwrap();
+        let record = folder.path().join("record.jsonl");
+        let options = ServiceOptions::new(record.clone(), "run", 1);
+        let life = options.max_request_life;
+        let ledger = Ledger::open(options).unwrap();
+        let asked = |age: Duration| Asked {
+            effect: Effect::Payout,
+            operation_id: format!("op-{}", age.as_millis()),
+            task: "t".into(),
+            reference: format!("O-{}", age.as_millis()),
+            token: None,
+            request_sha256: "00".into(),
+            amount: None,
+            currency: None,
+            retention: None,
+            arrived: Instant::now().checked_sub(age).unwrap(),
+        };
+        let decide = |asked: Asked| {
+            let (call, _) = ledger.arrive(&asked).unwrap();
+            ledger.decide(&asked, call, Behaviour::Good).unwrap()
+        };
+        assert!(matches!(decide(asked(Duration::ZERO)), Outcome::Applied(_)));
+        assert_eq!(decide(asked(life)), Outcome::TooOld);
+        let applied = read_so_far(&record)
+            .unwrap()
+            .iter()
+            .filter(|line| matches!(line.event, Event::Applied { .. }))
+            .count();
+        assert_eq!(applied, 1);
     }
 }

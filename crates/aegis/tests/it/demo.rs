@@ -3,7 +3,7 @@
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
-use aegis_testkit::{process_slot, wait_until};
+use aegis_testkit::{TestDb, process_slot, wait_until};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
@@ -115,6 +115,48 @@ async fn process_a_payment_service_that_doubles_is_found_out() {
             .all(|breach| breach["kind"] == "effect_duplicated"),
         "{object}"
     );
+}
+
+#[tokio::test]
+async fn process_the_demo_runs_on_a_given_database_and_leaves_it_to_be_looked_at() {
+    let _slot = process_slot();
+    let db = TestDb::empty().await;
+    let folder = tempfile::tempdir().unwrap();
+    let orders = folder.path().join("orders.csv");
+    let example = std::fs::read_to_string(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../examples/orders.csv"
+    ))
+    .unwrap();
+    let some: Vec<&str> = example.lines().take(41).collect();
+    std::fs::write(&orders, some.join("\n")).unwrap();
+    let url = db.url();
+    let (ran, object) = demo(&[
+        "--orders",
+        &orders.display().to_string(),
+        "--database-url",
+        &url,
+    ])
+    .await;
+    assert_eq!(ran.code, 0, "{object}\n{}", ran.stderr);
+    assert_eq!(
+        (&object["submitted"], &object["verdict"]),
+        (&40.into(), &"pass".into()),
+        "{object}"
+    );
+    assert!(
+        ran.stderr.contains("uses the database that it was given"),
+        "{}",
+        ran.stderr
+    );
+    let engine = db.url_as("aegis_engine");
+    let listed = run(command(
+        Some(&engine),
+        &["task", "list", "--limit", "1000", "--output", "json"],
+    ))
+    .await;
+    let listed: Value = serde_json::from_str(&listed.stdout).unwrap();
+    assert_eq!(listed.as_array().unwrap().len(), 40);
 }
 
 /// The processes whose parent, or grandparent, or … is this one.
