@@ -159,11 +159,6 @@ impl Plan {
     pub(crate) fn is_compiled(&self) -> bool {
         !self.whole[0]["JIT"].is_null()
     }
-
-    /// Server time for planning and execution, in milliseconds.
-    pub(crate) fn execution_ms(&self) -> f64 {
-        self.whole[0]["Execution Time"].as_f64().unwrap_or_default()
-    }
 }
 
 fn rows_of(node: &Value) -> f64 {

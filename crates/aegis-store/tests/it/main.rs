@@ -17,6 +17,7 @@ mod order;
 mod partitions;
 mod pinned;
 mod plans;
+mod pooler;
 mod raw;
 mod retry;
 mod states;
