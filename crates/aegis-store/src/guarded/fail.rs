@@ -41,26 +41,23 @@ impl Store {
     }
 
     async fn fail_bisected(&self, group: &[Failure]) -> Result<Vec<Outcome<State>>, StoreError> {
-        match self.fail_once(group).await {
-            Err(error) if is_data_error(&error) => match group {
-                [one] => {
-                    // The error itself cannot be stored: what is charged is that.
-                    let bare = Failure {
-                        message: format!("the database refused the error: {}", cause(&error)),
-                        details: None,
-                        ..one.clone()
-                    };
-                    lost_all(self.fail_once(&[bare]).await, 1)
-                }
-                _ => {
-                    let (left, right) = group.split_at(group.len() / 2);
-                    let answers = Box::pin(self.fail_bisected(left)).await?;
-                    let rest = Box::pin(self.fail_bisected(right)).await;
-                    Ok(joined(answers, rest, right.len()))
-                }
-            },
-            other => lost_all(other, group.len()),
+        let error = match self.fail_once(group).await {
+            Err(error) if is_data_error(&error) => error,
+            other => return lost_all(other, group.len()),
+        };
+        if let [one] = group {
+            // The error itself cannot be stored: what is charged is that.
+            let bare = Failure {
+                message: format!("the database refused the error: {}", cause(&error)),
+                details: None,
+                ..one.clone()
+            };
+            return lost_all(self.fail_once(&[bare]).await, 1);
         }
+        let (left, right) = group.split_at(group.len() / 2);
+        let answers = Box::pin(self.fail_bisected(left)).await?;
+        let rest = Box::pin(self.fail_bisected(right)).await;
+        Ok(joined(answers, rest, right.len()))
     }
 
     pub(super) async fn fail_once(

@@ -85,18 +85,17 @@ impl Store {
         &self,
         group: &[Completion],
     ) -> Result<Vec<Outcome<State>>, StoreError> {
-        match self.complete_once(group).await {
-            Err(error) if is_data_error(&error) => match group {
-                [one] => self.charge(one, &error).await,
-                _ => {
-                    let (left, right) = group.split_at(group.len() / 2);
-                    let answers = Box::pin(self.complete_bisected(left)).await?;
-                    let rest = Box::pin(self.complete_bisected(right)).await;
-                    Ok(joined(answers, rest, right.len()))
-                }
-            },
-            other => lost_all(other, group.len()),
+        let error = match self.complete_once(group).await {
+            Err(error) if is_data_error(&error) => error,
+            other => return lost_all(other, group.len()),
+        };
+        if let [one] = group {
+            return self.charge(one, &error).await;
         }
+        let (left, right) = group.split_at(group.len() / 2);
+        let answers = Box::pin(self.complete_bisected(left)).await?;
+        let rest = Box::pin(self.complete_bisected(right)).await;
+        Ok(joined(answers, rest, right.len()))
     }
 
     /// One row's result cannot be stored: its handler is charged with that, like with any error of its own.
