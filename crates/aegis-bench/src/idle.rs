@@ -89,7 +89,7 @@ async fn beats(setting: &Setting) -> anyhow::Result<f64> {
     let beat = "SELECT beat, executing FROM aegis.worker_lease WHERE worker = $1";
     loop {
         let row = setting.client().query_opt(beat, &[&id]).await?;
-        if row.is_some_and(|row| row.get::<_, i32>(1) as usize == HELD) {
+        if row.is_some_and(|row| usize::try_from(row.get::<_, i32>(1)) == Ok(HELD)) {
             break;
         }
         tokio::time::sleep(Duration::from_millis(50)).await;

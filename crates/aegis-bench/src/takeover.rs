@@ -101,7 +101,7 @@ async fn owner(setting: &Setting, task: Uuid, not: Option<Uuid>) -> anyhow::Resu
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    let owner = tokio::time::timeout(Duration::from_secs(60), waiting).await??;
+    let owner = tokio::time::timeout(Duration::from_mins(1), waiting).await??;
     owner.ok_or_else(|| anyhow::anyhow!("no owner"))
 }
 

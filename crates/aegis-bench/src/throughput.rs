@@ -77,7 +77,7 @@ async fn drain_backlog(setting: &Setting, tasks: usize) -> anyhow::Result<Durati
         if handle.snapshot().counts.completed >= tasks as u64 {
             break;
         }
-        if running.is_finished() || start.elapsed() > Duration::from_secs(300) {
+        if running.is_finished() || start.elapsed() > Duration::from_mins(5) {
             bail!(
                 "the worker ended early or took too long: {:?}",
                 handle.snapshot()
