@@ -49,7 +49,11 @@ pub(crate) async fn explain(
     arguments: &[String],
     planning: Planning,
 ) -> Plan {
-    let types: Vec<&str> = statement.types.iter().map(|one| one.name()).collect();
+    let types: Vec<&str> = statement
+        .types
+        .iter()
+        .map(tokio_postgres::types::Type::name)
+        .collect();
     explain_text(client, statement.texts[text], &types, arguments, planning).await
 }
 

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use aegis_model::guard::{Row, judge};
-use aegis_model::{Class, Held, Lineage, State};
+use aegis_model::{Class, FenceReason, Held, Lineage, State};
 use aegis_store::generated::task;
 use tokio_postgres::{Client, Statement};
 use uuid::Uuid;
@@ -290,7 +290,7 @@ impl Table {
             rev: row.get(4),
             lineage: lineage(5),
         };
-        judge(&self.held, Some(&seen), lineage(7), row.get(9)).map_err(|reason| reason.word())
+        judge(&self.held, Some(&seen), lineage(7), row.get(9)).map_err(FenceReason::word)
     }
 
     /// Makes the differences, writes, and takes everything back.

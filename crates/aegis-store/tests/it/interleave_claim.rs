@@ -28,17 +28,17 @@ async fn running(bed: &Bed) -> i64 {
 async fn no_claim_commits_after_the_gate_has_closed() {
     let bed = Bed::new().await;
     let stepper = Stepper::new(&bed.db).await;
-    let (claimer, drainer) = (stepper.conn("claimer").await, stepper.conn("drainer").await);
+    let (taker, drainer) = (stepper.conn("taker").await, stepper.conn("drainer").await);
     let worker = bed.worker(&["k"]).await;
     bed.submit_many("k", 3).await;
 
     // The claim came first: the gate closes only when it has committed.
-    begin(&claimer).await;
-    let claimed = raw::acquire(&claimer, &worker, Uuid::new_v4(), 1);
+    begin(&taker).await;
+    let claimed = raw::acquire(&taker, &worker, Uuid::new_v4(), 1);
     assert_eq!(claimed.done().await.len(), 1);
     let pending = raw::drain(&drainer, &worker);
-    assert_eq!(pending.blocked().await, ["claimer"]);
-    commit(&claimer).await;
+    assert_eq!(pending.blocked().await, ["taker"]);
+    commit(&taker).await;
     assert!(pending.done().await);
     assert_eq!(running(&bed).await, 1);
 
@@ -46,7 +46,7 @@ async fn no_claim_commits_after_the_gate_has_closed() {
     let worker = bed.worker(&["k"]).await;
     begin(&drainer).await;
     assert!(raw::drain(&drainer, &worker).done().await);
-    let pending = raw::acquire(&claimer, &worker, Uuid::new_v4(), 1);
+    let pending = raw::acquire(&taker, &worker, Uuid::new_v4(), 1);
     assert_eq!(pending.blocked().await, ["drainer"]);
     commit(&drainer).await;
     assert!(
@@ -61,7 +61,7 @@ async fn no_claim_commits_after_the_gate_has_closed() {
 async fn a_worker_that_is_being_declared_lost_claims_nothing() {
     let bed = Bed::new().await;
     let stepper = Stepper::new(&bed.db).await;
-    let (claimer, reaper) = (stepper.conn("claimer").await, stepper.conn("reaper").await);
+    let (taker, reaper) = (stepper.conn("taker").await, stepper.conn("reaper").await);
     let worker = bed.worker(&["k"]).await;
     bed.submit("k").await;
     bed.expire(&worker).await;
@@ -70,7 +70,7 @@ async fn a_worker_that_is_being_declared_lost_claims_nothing() {
         raw::number(&reaper, "aegis.expire_workers()").done().await,
         1
     );
-    let pending = raw::acquire(&claimer, &worker, Uuid::new_v4(), 1);
+    let pending = raw::acquire(&taker, &worker, Uuid::new_v4(), 1);
     assert_eq!(pending.blocked().await, ["reaper"]);
     commit(&reaper).await;
     assert!(pending.done().await.is_empty());
@@ -82,11 +82,11 @@ async fn a_worker_that_is_being_declared_lost_claims_nothing() {
 async fn a_claim_under_way_is_passed_over_by_the_reaper_and_reaped_later() {
     let bed = Bed::new().await;
     let stepper = Stepper::new(&bed.db).await;
-    let (claimer, reaper) = (stepper.conn("claimer").await, stepper.conn("reaper").await);
+    let (taker, reaper) = (stepper.conn("taker").await, stepper.conn("reaper").await);
     let worker = bed.worker(&["k"]).await;
     let id = bed.submit("k").await;
-    begin(&claimer).await;
-    let claimed = raw::acquire(&claimer, &worker, Uuid::new_v4(), 1);
+    begin(&taker).await;
+    let claimed = raw::acquire(&taker, &worker, Uuid::new_v4(), 1);
     assert_eq!(claimed.done().await, [id]);
     bed.expire(&worker).await;
     assert_eq!(
@@ -94,7 +94,7 @@ async fn a_claim_under_way_is_passed_over_by_the_reaper_and_reaped_later() {
         0
     );
     assert_eq!(raw::number(&reaper, "aegis.reap(10)").done().await, 0);
-    commit(&claimer).await;
+    commit(&taker).await;
     assert_eq!(
         raw::number(&reaper, "aegis.expire_workers()").done().await,
         1
@@ -156,14 +156,14 @@ async fn rl_36_a_renewal_that_waits_for_expiry_does_not_steal_the_lease_back() {
 async fn renewal_does_not_wait_for_a_claim() {
     let bed = Bed::new().await;
     let stepper = Stepper::new(&bed.db).await;
-    let (claimer, beater) = (stepper.conn("claimer").await, stepper.conn("beater").await);
+    let (taker, beater) = (stepper.conn("taker").await, stepper.conn("beater").await);
     let worker = bed.worker(&["k"]).await;
     bed.submit("k").await;
-    begin(&claimer).await;
-    let claimed = raw::acquire(&claimer, &worker, Uuid::new_v4(), 1);
+    begin(&taker).await;
+    let claimed = raw::acquire(&taker, &worker, Uuid::new_v4(), 1);
     assert_eq!(claimed.done().await.len(), 1);
     assert!(raw::renew(&beater, &worker, 1).done().await);
-    commit(&claimer).await;
+    commit(&taker).await;
 }
 
 #[tokio::test]

@@ -67,11 +67,7 @@ impl Own {
     async fn claim(&self, worker: &Worker) -> Claim {
         self.store.submit(NewTask::new("k", "{}")).await.unwrap();
         let acquired = self.store.acquire(request(worker, 1)).await.unwrap();
-        acquired
-            .claims
-            .into_iter()
-            .next()
-            .expect("nothing was claimed")
+        acquired.claims.into_iter().next().unwrap()
     }
 
     async fn stop(self) {
@@ -80,7 +76,7 @@ impl Own {
             .unwrap();
     }
 
-    async fn restart(&self) {
+    fn restart(&self) {
         tokio::task::block_in_place(|| self.server.restart()).unwrap();
     }
 }
@@ -106,7 +102,7 @@ async fn closed_until_adopted(store: &Store, worker: &Worker) -> Claim {
     let before = store.database_status().await.unwrap().floor;
     assert_eq!(store.adopt().await.unwrap(), before + 1);
     let acquired = acquire(request(worker, 1)).await.unwrap();
-    let claim = acquired.claims.into_iter().next().expect("it was adopted");
+    let claim = acquired.claims.into_iter().next().unwrap();
     assert_eq!(claim.held.lineage.floor, before + 1);
     claim
 }
@@ -216,7 +212,7 @@ async fn promote(own: &Own) {
         .await
         .unwrap();
     fs::write(own.server.data_dir().join("recovery.signal"), "").unwrap();
-    own.restart().await;
+    own.restart();
     wait_until("the promotion", Duration::from_secs(30), async || {
         let Ok((client, connection)) = tokio_postgres::connect(&url, NoTls).await else {
             return false;

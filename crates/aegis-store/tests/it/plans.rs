@@ -184,7 +184,11 @@ async fn m16_only_the_primary_key_serves_a_guarded_write() {
             // The fact: with the state compared plainly the index on running rows is taken, and walked for each row.
             let text = task::COMPLETE.texts[0].replace("t.state + 0 = 2", "t.state = 2");
             assert_ne!(text, task::COMPLETE.texts[0]);
-            let types: Vec<&str> = task::COMPLETE.types.iter().map(|one| one.name()).collect();
+            let types: Vec<&str> = task::COMPLETE
+                .types
+                .iter()
+                .map(tokio_postgres::types::Type::name)
+                .collect();
             let arguments = tasks.complete_arguments(100);
             let plan = explain_text(&tasks.engine, &text, &types, &arguments, planning).await;
             if plan.reads_of_task().contains(&"task_owner".to_owned()) {

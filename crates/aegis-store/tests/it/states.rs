@@ -35,7 +35,7 @@ async fn each_table_takes_the_states_that_live_in_it_and_no_other() {
         let state = State::from_number(number);
         let known = STATES.contains(&state);
         let live = known && !state.is_terminal();
-        let (owner, open) = (
+        let (holder, open) = (
             if number == 2 {
                 "gen_random_uuid()"
             } else {
@@ -50,7 +50,7 @@ async fn each_table_takes_the_states_that_live_in_it_and_no_other() {
         };
         let task = format!(
             "insert into aegis.task (id, lane, tenant, state, ord, run_at, owner, claim_id, claimed_at, floor, timeline, open_ops)
-             values (gen_random_uuid(), 1, 1, {number}, 0, now(), {owner}, {owner}, {owned}, {open})"
+             values (gen_random_uuid(), 1, 1, {number}, 0, now(), {holder}, {holder}, {owned}, {open})"
         );
         assert_eq!(accepts(&bed, &task).await, live, "task, state {number}");
         let parked = format!(

@@ -32,12 +32,14 @@ async fn written(bed: &Bed) -> [i64; 3] {
     ]
 }
 
+type Change = Box<dyn Fn(&mut NewTask)>;
+
 #[tokio::test]
 async fn a_batch_with_one_bad_task_writes_nothing() {
     let bed = Bed::new().await;
     let hour = jiff::SignedDuration::from_hours(1);
     let now = jiff::Timestamp::now();
-    let changes: [(&str, Box<dyn Fn(&mut NewTask)>); 12] = [
+    let changes: [(&str, Change); 12] = [
         ("kind", Box::new(|task| task.kind.clear())),
         ("kind", Box::new(|task| task.kind = "a\0b".to_owned())),
         ("queue", Box::new(|task| task.queue = "q".repeat(201))),

@@ -211,7 +211,7 @@ impl Bed {
     /// Where a task stands, wherever it stands.
     pub(crate) async fn state(&self, id: Uuid) -> State {
         let task = self.store.task(id).await.unwrap();
-        State::from_number(task.expect("the task is nowhere").state)
+        State::from_number(task.unwrap().state)
     }
 
     /// A column of the task's live row.
