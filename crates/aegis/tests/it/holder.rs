@@ -4,13 +4,26 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Stdio};
 
 use aegis_testkit::{process_slot, wait_until};
-use nix::sys::signal::kill;
+use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 
 use crate::support::{BOUND, command};
 
-/// A held `sleep`; its id is the first thing said.
-fn held(words: &[&str]) -> (Child, Pid) {
+/// A holder whose child is killed with its test.
+struct Holder(Child, Pid);
+
+impl Drop for Holder {
+    fn drop(&mut self) {
+        // While the holder runs, the number is its child's.
+        if self.0.try_wait().is_ok_and(|ended| ended.is_none()) {
+            killpg(self.1, Signal::SIGKILL).ok();
+            self.0.wait().ok();
+        }
+    }
+}
+
+/// A held command; its id is the first thing said.
+fn held(words: &[&str]) -> (Holder, Pid) {
     let mut all = vec!["demo", "hold", "--"];
     all.extend(words);
     let mut holder = command(None, &all)
@@ -22,8 +35,8 @@ fn held(words: &[&str]) -> (Child, Pid) {
     BufReader::new(holder.stdout.as_mut().unwrap())
         .read_line(&mut line)
         .unwrap();
-    let pid = line.trim().strip_prefix("pid ").unwrap().parse().unwrap();
-    (holder, Pid::from_raw(pid))
+    let pid = Pid::from_raw(line.trim().strip_prefix("pid ").unwrap().parse().unwrap());
+    (Holder(holder, pid), pid)
 }
 
 fn is_there(pid: Pid) -> bool {
@@ -44,7 +57,7 @@ fn state(pid: Pid) -> String {
 async fn process_a_frozen_child_is_ended_with_the_demo() {
     let _slot = process_slot();
     let (mut holder, pid) = held(&["sleep", "600"]);
-    let mut words = holder.stdin.take().unwrap();
+    let mut words = holder.0.stdin.take().unwrap();
     words.write_all(b"stop\n").unwrap();
     wait_until("the child is frozen", BOUND, async || state(pid) == "T").await;
     words.write_all(b"cont\n").unwrap();
@@ -56,9 +69,13 @@ async fn process_a_frozen_child_is_ended_with_the_demo() {
     .await;
     // The end of the demo, however it comes.
     drop(words);
-    let status = tokio::task::spawn_blocking(move || holder.wait().unwrap())
-        .await
-        .unwrap();
+    let mut status = None;
+    wait_until("the holder has ended", BOUND, async || {
+        status = holder.0.try_wait().unwrap();
+        status.is_some()
+    })
+    .await;
+    let status = status.unwrap();
     assert_eq!(status.code(), Some(128 + 9));
     assert!(!is_there(pid));
 }
@@ -67,15 +84,16 @@ async fn process_a_frozen_child_is_ended_with_the_demo() {
 async fn process_the_holder_ends_as_its_child_does() {
     let _slot = process_slot();
     let (mut holder, _) = held(&["sh", "-c", "exit 42"]);
-    let _words = holder.stdin.take();
-    assert_eq!(holder.wait().unwrap().code(), Some(42));
+    let _words = holder.0.stdin.take();
+    assert_eq!(holder.0.wait().unwrap().code(), Some(42));
     let (mut holder, pid) = held(&["sleep", "600"]);
     holder
+        .0
         .stdin
         .as_mut()
         .unwrap()
         .write_all(b"nonsense\nterm\n")
         .unwrap();
-    assert_eq!(holder.wait().unwrap().code(), Some(128 + 15));
+    assert_eq!(holder.0.wait().unwrap().code(), Some(128 + 15));
     assert!(!is_there(pid));
 }

@@ -366,6 +366,92 @@ async fn process_a_task_that_is_gone_a_receipt_too_many_and_an_unknown_result_ar
 }
 
 #[tokio::test]
+async fn process_what_people_decided_is_read_from_the_events() {
+    let _slot = process_slot();
+    let mut played = Played::new().await;
+    let (first, second) = (played.tasks[0].clone(), played.tasks[1].clone());
+    let notify = |task: &str| operation(task, Effect::Notify);
+    // One was found to have happened; one not, and was called again.
+    for (task, state, resolution) in [
+        (
+            &first,
+            "state = 5, resolution = 0, resolved_by = 'ada', resolved_at = now(), evidence = 'x'",
+            0,
+        ),
+        (&second, "dispatches = 2", 1),
+    ] {
+        let id = notify(task);
+        played
+            .sql(&format!(
+                "UPDATE aegis.operation SET {state} WHERE id = '{id}';
+                 INSERT INTO aegis.task_event (task, at, tenant, epoch, cause, actor, detail)
+                 SELECT id, clock_timestamp(), tenant, 1, 'operation_resolved', 'ada',
+                     '{{\"operation\": \"{id}\", \"resolution\": {resolution}}}' FROM aegis.task_history WHERE id = '{task}'"
+            ))
+            .await;
+    }
+    let at = played
+        .events
+        .iter()
+        .position(|event| {
+            event
+                .call()
+                .is_some_and(|call| call.operation_id == notify(&second))
+        })
+        .unwrap();
+    let lost = played.events[at].call().unwrap().clone();
+    if let Event::Applied { call, .. } = &mut played.events[at] {
+        call.call = 2;
+    }
+    played.events.insert(
+        at,
+        Event::Dropped {
+            call: lost,
+            behaviour: Behaviour::LostRequest,
+        },
+    );
+    let (code, found) = played.verify().await;
+    assert_eq!((code, &found["verdict"]), (0, &json!("pass")), "{found}");
+    assert_eq!(
+        (&found["unknown_opened"], &found["unknown_resolved"]),
+        (&json!(2), &json!(2)),
+        "{found}"
+    );
+    // Without the person's word the second call is a breach.
+    played
+        .sql("DELETE FROM aegis.task_event WHERE cause = 'operation_resolved'")
+        .await;
+    played.finds("blind_repeated", "unknown_opened").await;
+}
+
+#[tokio::test]
+async fn process_a_wait_for_a_protocol_is_read_from_lanes_and_workers() {
+    let _slot = process_slot();
+    let played = Played::new().await;
+    let (first, queue) = (&played.tasks[0], &played.run.queue);
+    // Its lease ended a minute ago; its successor claimed it now. Meanwhile somebody accepted work who reads protocol 1.
+    played
+        .sql(&format!(
+            "UPDATE aegis.task_event SET at = clock_timestamp() - interval '60 s', claimed_at = clock_timestamp() - interval '70 s',
+                 detail = jsonb_build_object('lane', aegis.lane_id('{queue}', '{KIND}', 1, 2)) WHERE task = '{first}';
+             INSERT INTO aegis.worker (id, state, slots, pid, registered_at, draining_at, ended_at, name, host, release, build, digest)
+             SELECT '00000000-0000-7000-8000-000000000001', 2, 1, 1, clock_timestamp() - interval '50 s',
+                 clock_timestamp() - interval '40 s', clock_timestamp(), 'w', 'h', 'r', 'b', 'd';
+             INSERT INTO aegis.worker_capability (worker, queue, kind, reads_min, reads_max, writes, slots)
+             VALUES ('00000000-0000-7000-8000-000000000001', '{queue}', '{KIND}', 1, 1, 1, 1)"
+        ))
+        .await;
+    let (_, found) = played.verify().await;
+    assert_eq!(found["waited_for_protocol"], json!(1), "{found}");
+    // One who reads protocol 2 as well ends the wait before it began.
+    played
+        .sql("UPDATE aegis.worker_capability SET reads_max = 2")
+        .await;
+    let (_, found) = played.verify().await;
+    assert_eq!(found["waited_for_protocol"], json!(0), "{found}");
+}
+
+#[tokio::test]
 async fn process_evidence_that_is_not_whole_never_passes() {
     let _slot = process_slot();
     let played = Played::new().await;
