@@ -160,7 +160,7 @@ impl Store {
             let kind_free: Vec<i32> = request.capacity.iter().map(|c| c.kind_free).collect();
             let queue_free: Vec<i32> = request.capacity.iter().map(|c| c.queue_free).collect();
             let count = i32::try_from(request.count).unwrap_or(i32::MAX);
-            let hints = store.heads().hints(request.worker);
+            let hints = store.heads().hints(request.worker, &request.capacity);
             let rows = task::acquire(
                 &conn.conn(),
                 request.count,
@@ -180,7 +180,9 @@ impl Store {
                 },
             )
             .await?;
-            store.heads().learn(request.worker, &rows);
+            store
+                .heads()
+                .learn(request.worker, &request.capacity, &rows);
             let Some(cursor) = rows.first().map(|row| {
                 if row.hinted {
                     request.cursor

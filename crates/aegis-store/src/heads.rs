@@ -4,14 +4,16 @@
 //! over all of it at every head. A hint is only a hint: what lies before it (a task that came with a head start) and heads that
 //! are new are found by the full look, once a second, and whenever the hints do not fill the batch.
 //!
-//! Invariant: hints are kept only of a look that saw every head there was, so that none waits for its turn longer than that.
+//! Invariants: hints are kept only of a look that saw every head there was, so that none waits for its turn longer than that;
+//! and they are given only for kinds that this look was for, else a kind whose slot has just become free would wait too.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use uuid::Uuid;
 
+use crate::claim::KindCapacity;
 use crate::generated::task::AcquireRow;
 
 /// How long hints stand.
@@ -26,6 +28,8 @@ pub(crate) struct Heads {
 
 struct Seen {
     looked: Instant,
+    /// The (queue, kind) pairs that it looked for.
+    kinds: HashSet<(String, String)>,
     /// The lowest `ord` that can still be ready, by (lane, tenant).
     from: HashMap<(i32, i32), i64>,
 }
@@ -40,11 +44,12 @@ pub(crate) struct Hints {
 
 impl Heads {
     /// What `worker` saw lately; nothing when it is time for a full look.
-    pub(crate) fn hints(&self, worker: Uuid) -> Hints {
+    pub(crate) fn hints(&self, worker: Uuid, capacity: &[KindCapacity]) -> Hints {
         let by_worker = self.lock();
         let mut hints = Hints::default();
         if let Some(seen) = by_worker.get(&worker)
             && seen.looked.elapsed() < FULL_LOOK_EVERY
+            && kinds(capacity).all(|kind| seen.kinds.contains(&kind))
         {
             for ((lane, tenant), ord) in &seen.from {
                 hints.lanes.push(*lane);
@@ -56,7 +61,7 @@ impl Heads {
     }
 
     /// Takes an answer of acquire.
-    pub(crate) fn learn(&self, worker: Uuid, rows: &[AcquireRow]) {
+    pub(crate) fn learn(&self, worker: Uuid, capacity: &[KindCapacity], rows: &[AcquireRow]) {
         let mut by_worker = self.lock();
         if rows.first().is_some_and(|row| !row.hinted) {
             by_worker.remove(&worker);
@@ -68,6 +73,7 @@ impl Heads {
             }
             let seen = Seen {
                 looked: Instant::now(),
+                kinds: kinds(capacity).collect(),
                 from: HashMap::new(),
             };
             by_worker.insert(worker, seen);
@@ -88,6 +94,14 @@ impl Heads {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// What there is room for.
+fn kinds(capacity: &[KindCapacity]) -> impl Iterator<Item = (String, String)> {
+    let free = capacity
+        .iter()
+        .filter(|one| one.kind_free > 0 && one.queue_free > 0);
+    free.map(|one| (one.queue.clone(), one.kind.clone()))
 }
 
 #[cfg(test)]
@@ -123,8 +137,17 @@ mod tests {
         }
     }
 
+    fn capacity(kind: &str, kind_free: i32) -> KindCapacity {
+        KindCapacity {
+            queue: "q".to_owned(),
+            kind: kind.to_owned(),
+            kind_free,
+            queue_free: 1,
+        }
+    }
+
     fn hints(heads: &Heads, worker: Uuid) -> Vec<(i32, i32, i64)> {
-        let hints = heads.hints(worker);
+        let hints = heads.hints(worker, &[capacity("a", 1)]);
         let mut all: Vec<_> = hints
             .lanes
             .into_iter()
@@ -144,6 +167,7 @@ mod tests {
         // Two heads, of which one was claimed from.
         heads.learn(
             worker,
+            &[capacity("a", 1)],
             &[
                 full(None),
                 full(Some((1, 1, 10))),
@@ -153,10 +177,18 @@ mod tests {
         );
         assert_eq!(hints(&heads, worker), [(1, 1, 12), (1, 2, 20)]);
         let more = |head| row(head, true, false);
-        heads.learn(worker, &[more(None), more(Some((1, 2, 25)))]);
+        heads.learn(
+            worker,
+            &[capacity("a", 1)],
+            &[more(None), more(Some((1, 2, 25)))],
+        );
         assert_eq!(hints(&heads, worker), [(1, 1, 12), (1, 2, 25)]);
         // The next full look forgets what is gone.
-        heads.learn(worker, &[full(None), full(Some((1, 2, 26)))]);
+        heads.learn(
+            worker,
+            &[capacity("a", 1)],
+            &[full(None), full(Some((1, 2, 26)))],
+        );
         assert_eq!(hints(&heads, worker), [(1, 2, 26)]);
         assert!(hints(&heads, Uuid::from_u128(2)).is_empty());
     }
@@ -166,13 +198,29 @@ mod tests {
         let (heads, worker) = (Heads::default(), Uuid::from_u128(1));
         heads.learn(
             worker,
+            &[capacity("a", 1)],
             &[row(None, false, true), row(Some((1, 1, 10)), false, true)],
         );
         heads.learn(
             worker,
+            &[capacity("a", 1)],
             &[row(None, false, false), row(Some((1, 1, 11)), false, false)],
         );
         assert!(hints(&heads, worker).is_empty());
+    }
+
+    #[test]
+    fn a_kind_that_had_no_room_at_the_look_asks_for_another() {
+        let (heads, worker) = (Heads::default(), Uuid::from_u128(1));
+        let answer = [row(None, false, true), row(Some((1, 1, 10)), false, true)];
+        heads.learn(worker, &[capacity("a", 1), capacity("b", 0)], &answer);
+        let lanes = |free| {
+            heads
+                .hints(worker, &[capacity("a", 1), capacity("b", free)])
+                .lanes
+        };
+        assert_eq!(lanes(0), [1]);
+        assert!(lanes(1).is_empty());
     }
 
     #[test]
@@ -180,7 +228,7 @@ mod tests {
         let heads = Heads::default();
         let answer = [row(None, false, true), row(Some((1, 1, 10)), false, true)];
         for n in 0..=CLAIMERS_MAX as u128 {
-            heads.learn(Uuid::from_u128(n), &answer);
+            heads.learn(Uuid::from_u128(n), &[capacity("a", 1)], &answer);
         }
         assert_eq!(heads.lock().len(), 1);
         let last = Uuid::from_u128(CLAIMERS_MAX as u128);

@@ -25,7 +25,7 @@ async fn running(bed: &Bed) -> i64 {
 }
 
 #[tokio::test]
-async fn no_claim_commits_after_the_gate_has_closed() {
+async fn te_08_no_claim_commits_after_the_gate_has_closed() {
     let bed = Bed::new().await;
     let stepper = Stepper::new(&bed.db).await;
     let (taker, drainer) = (stepper.conn("taker").await, stepper.conn("drainer").await);
@@ -186,7 +186,7 @@ async fn rl_24_two_claimers_get_a_full_batch_each_and_no_task_twice() {
 
 /// A repeat of a call that is still under way waits for it, claims nothing more, and gets its answer.
 #[tokio::test]
-async fn a_repeated_request_beside_the_first_gets_the_first_answer() {
+async fn te_33_a_repeated_request_beside_the_first_gets_the_first_answer() {
     let bed = Bed::new().await;
     let stepper = Stepper::new(&bed.db).await;
     let first = stepper.conn("first").await;

@@ -19,6 +19,7 @@ mod pinned;
 mod plans;
 mod pooler;
 mod raw;
+mod replays;
 mod retry;
 mod states;
 mod submit;

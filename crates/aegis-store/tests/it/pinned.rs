@@ -111,3 +111,17 @@ async fn what_hints_do_not_fill_is_looked_for_at_once() {
     bed.sql("insert into aegis.pause (scope, value, who, why) values ('tenant', 'default', 'ann', 'why')").await;
     assert!(bed.acquire(&worker, 1).await.is_empty());
 }
+
+/// A kind whose slot has just become free is looked for at once, however well the hints of the others fill the batch.
+#[tokio::test]
+async fn a_kind_that_had_no_room_does_not_wait_for_the_next_full_look() {
+    let bed = Bed::new().await;
+    let worker = bed.worker(&["short", "long"]).await;
+    bed.submit_many("short", 100).await;
+    let long = bed.submit_with("long", |task| task.priority = 0).await;
+    let mut call = request(&worker, 5);
+    call.capacity[1].kind_free = 0;
+    assert_eq!(bed.store.acquire(call).await.unwrap().claims.len(), 5);
+    let claims = bed.acquire(&worker, 5).await;
+    assert!(claims.iter().any(|claim| claim.held.task == long));
+}
