@@ -12,7 +12,8 @@ use serde_json::{Value, json};
 /// | answer | meaning |
 /// | --- | --- |
 /// | 2xx | succeeded; the JSON body is the result (`null` when it is empty, text when it is not JSON) |
-/// | 4xx but 408, 425, 429 | failed, for sure |
+/// | 401, 403, 407; an address or header that may not be sent | turned away: failed, or doubtful when an earlier call may have left |
+/// | any other 4xx but 408, 409, 423, 425, 429 | failed, for sure |
 /// | a status in `retry_statuses`; no connection could be made | surely not applied: tried again |
 /// | anything else, a cut connection, a timeout, an answer over the limit | doubtful: the operation's class decides |
 #[derive(Debug, Clone)]

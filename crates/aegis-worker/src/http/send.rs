@@ -86,7 +86,7 @@ impl HttpClient {
     ) -> Result<Value, CallError> {
         let url = self.vetted(&http.url)?;
         let method = Method::from_bytes(http.method.as_bytes())
-            .map_err(|_| CallError::failed(format!("`{}` is no HTTP method", http.method)))?;
+            .map_err(|_| CallError::turned_away(format!("`{}` is no HTTP method", http.method)))?;
         let mut request = self
             .client()?
             .request(method, url)
@@ -98,7 +98,7 @@ impl HttpClient {
         match request.send().await {
             Ok(response) => judge(http, response).await,
             Err(error) if is_forbidden(&error) => {
-                Err(CallError::failed(chain(&error.without_url())))
+                Err(CallError::turned_away(chain(&error.without_url())))
             }
             // Nothing was sent: the connection was never made.
             Err(error) if error.is_connect() || error.is_builder() => {
@@ -111,15 +111,15 @@ impl HttpClient {
     /// An address written as such is not resolved, so it is vetted here.
     fn vetted(&self, text: &str) -> Result<Url, CallError> {
         let url = Url::parse(text)
-            .map_err(|error| CallError::failed(format!("the URL cannot be used: {error}")))?;
+            .map_err(|error| CallError::turned_away(format!("the URL cannot be used: {error}")))?;
         if !matches!(url.scheme(), "http" | "https") {
-            return Err(CallError::failed(format!(
+            return Err(CallError::turned_away(format!(
                 "scheme `{}` is not called; use http or https",
                 url.scheme()
             )));
         }
         if !url.username().is_empty() || url.password().is_some() {
-            return Err(CallError::failed(
+            return Err(CallError::turned_away(
                 "the URL carries credentials; send them in a header",
             ));
         }
@@ -128,7 +128,7 @@ impl HttpClient {
         if let Ok(address) = literal.parse::<IpAddr>()
             && !self.policy.admits(address)
         {
-            return Err(CallError::failed(format!(
+            return Err(CallError::turned_away(format!(
                 "this worker may not call {address}"
             )));
         }
@@ -143,9 +143,9 @@ fn is_forbidden(error: &(dyn std::error::Error + 'static)) -> bool {
 fn headers(http: &HttpCall, call: &OperationCall) -> Result<HeaderMap, CallError> {
     let mut headers = HeaderMap::new();
     let mut put = |name: &str, value: &str| {
-        let bad = |_| CallError::failed(format!("header `{name}` cannot be sent"));
+        let bad = |_| CallError::turned_away(format!("header `{name}` cannot be sent"));
         let name = HeaderName::from_bytes(name.as_bytes())
-            .map_err(|_| CallError::failed(format!("`{name}` is no header name")))?;
+            .map_err(|_| CallError::turned_away(format!("`{name}` is no header name")))?;
         headers.insert(name, HeaderValue::from_str(value).map_err(bad)?);
         Ok::<_, CallError>(())
     };
@@ -176,6 +176,10 @@ async fn judge(http: &HttpCall, response: Response) -> Result<Value, CallError> 
     match meaning(status, &http.retry_statuses) {
         Meaning::Succeeded => Ok(value()),
         Meaning::Failed => Err(CallError::Failed {
+            message: format!("HTTP {status}"),
+            detail: json!({ "status": status.as_u16(), "body": value() }),
+        }),
+        Meaning::TurnedAway => Err(CallError::TurnedAway {
             message: format!("HTTP {status}"),
             detail: json!({ "status": status.as_u16(), "body": value() }),
         }),
@@ -212,6 +216,8 @@ async fn read(mut response: Response, limit: usize) -> Result<Vec<u8>, CallError
 enum Meaning {
     Succeeded,
     Failed,
+    /// Before anybody looked at the key: an earlier call with it may have happened.
+    TurnedAway,
     NotApplied,
     Doubtful,
 }
@@ -220,7 +226,9 @@ fn meaning(status: StatusCode, retry_statuses: &[u16]) -> Meaning {
     match status.as_u16() {
         200..=299 => Meaning::Succeeded,
         listed if retry_statuses.contains(&listed) => Meaning::NotApplied,
-        408 | 425 | 429 => Meaning::Doubtful,
+        401 | 403 | 407 => Meaning::TurnedAway,
+        // 409 and 423: perhaps because the call of before is still being worked on.
+        408 | 409 | 423 | 425 | 429 => Meaning::Doubtful,
         400..=499 => Meaning::Failed,
         // A redirect may follow an effect (303), so it is no refusal.
         _ => Meaning::Doubtful,
@@ -239,9 +247,14 @@ mod tests {
             (204, Meaning::Succeeded),
             (303, Meaning::Doubtful),
             (400, Meaning::Failed),
+            (401, Meaning::TurnedAway),
+            (403, Meaning::TurnedAway),
             (404, Meaning::Failed),
+            (407, Meaning::TurnedAway),
             (408, Meaning::Doubtful),
-            (409, Meaning::Failed),
+            (409, Meaning::Doubtful),
+            (422, Meaning::Failed),
+            (423, Meaning::Doubtful),
             (425, Meaning::Doubtful),
             (429, Meaning::Doubtful),
             (500, Meaning::Doubtful),
@@ -265,7 +278,7 @@ mod tests {
             "nonsense",
         ] {
             let error = client.vetted(bad).unwrap_err();
-            assert!(matches!(error, CallError::Failed { .. }), "{bad}");
+            assert!(matches!(error, CallError::TurnedAway { .. }), "{bad}");
             assert!(!error.to_string().contains("secret"));
         }
         assert!(client.vetted("https://example.com/a").is_ok());

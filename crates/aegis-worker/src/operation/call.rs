@@ -62,6 +62,15 @@ pub enum CallError {
         /// What the handler may want to look into, JSON.
         detail: serde_json::Value,
     },
+    /// This call was turned away before anybody looked at it: not authorised, or not even sent. It says nothing about an
+    /// earlier call of this operation, so it is a refusal only when none can have left.
+    #[error("turned away: {message}")]
+    TurnedAway {
+        /// What a person reads.
+        message: String,
+        /// What the handler may want to look into, JSON.
+        detail: serde_json::Value,
+    },
     /// Surely not applied, and it may be tried again: it could not even connect, or was told to come back later.
     #[error("not applied: {message}")]
     NotApplied {
@@ -80,6 +89,14 @@ impl CallError {
     /// Refused for sure.
     pub fn failed(message: impl Into<String>) -> Self {
         Self::Failed {
+            message: message.into(),
+            detail: serde_json::Value::Null,
+        }
+    }
+
+    /// Turned away before anybody looked at it, and no retry of this call mends that.
+    pub fn turned_away(message: impl Into<String>) -> Self {
+        Self::TurnedAway {
             message: message.into(),
             detail: serde_json::Value::Null,
         }

@@ -226,18 +226,16 @@ impl Flow<'_> {
                     () = pause.wait() => {}
                 }
             }
-            // What is surely not applied may be called again under the same dispatch; what is doubtful needs a new one.
-            if round == 0 || !clean {
-                match self
-                    .execution
-                    .write(self.dispatch_verb(probed, dispatches))
-                    .await?
-                {
-                    Go::Refused => return Ok(None),
-                    Go::Yes { dispatches: now } => dispatches = now,
-                }
-                self.execution.shared.counters.dispatched.add(1);
+            // Anew for each call: the ledger counts timeout and quiet period from the dispatch.
+            match self
+                .execution
+                .write(self.dispatch_verb(probed, dispatches))
+                .await?
+            {
+                Go::Refused => return Ok(None),
+                Go::Yes { dispatches: now } => dispatches = now,
             }
+            self.execution.shared.counters.dispatched.add(1);
             if !self.execution.incarnation.fence.is_eligible() {
                 return Err(self.execution.lose().into());
             }
@@ -248,7 +246,15 @@ impl Flow<'_> {
                     self.settle_value(&value, None).await?;
                     return Ok(Some(value));
                 }
-                Ok(Err(CallError::Failed { message, detail })) => {
+                // An earlier call that left without an answer may have happened, whatever became of this one.
+                Ok(Err(CallError::TurnedAway { message: why, .. })) if !clean => {
+                    message = why;
+                    self.doubtful(left_at, &message)?;
+                }
+                Ok(Err(
+                    CallError::Failed { message, detail }
+                    | CallError::TurnedAway { message, detail },
+                )) => {
                     self.settle(false, &detail, Some(&message)).await?;
                     return Err(OperationError::Failed {
                         operation: self.id.clone(),
@@ -256,7 +262,12 @@ impl Flow<'_> {
                         detail,
                     });
                 }
-                Ok(Err(CallError::NotApplied { message: why })) => message = why,
+                Ok(Err(CallError::NotApplied { message: why })) => {
+                    message = why;
+                    if clean {
+                        self.withdraw(&message).await?;
+                    }
+                }
                 Ok(Err(CallError::Doubtful { message: why })) => {
                     message = why;
                     self.doubtful(left_at, &message)?;
@@ -268,9 +279,6 @@ impl Flow<'_> {
                     clean = false;
                 }
             }
-        }
-        if clean {
-            self.withdraw(&message).await?;
         }
         let code = if clean {
             "operation_not_applied"
@@ -334,7 +342,7 @@ impl Flow<'_> {
             .await
     }
 
-    /// The downstream said for sure that nothing was applied, each time: the dispatch is taken back.
+    /// The downstream said for sure that nothing was applied, and nothing of before is open: the dispatch is taken back.
     async fn withdraw(&self, message: &str) -> Result<(), TaskError> {
         self.execution
             .write(WithdrawVerb {

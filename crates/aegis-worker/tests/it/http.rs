@@ -44,6 +44,13 @@ async fn serve(seen: &Seen) -> String {
             "/busy" if before <= 2 => StatusCode::SERVICE_UNAVAILABLE.into_response(),
             "/redirect" => (StatusCode::FOUND, [("location", "/ok")]).into_response(),
             "/large" => "x".repeat(1000).into_response(),
+            "/lost-then-conflict" if before == 2 => StatusCode::CONFLICT.into_response(),
+            "/lost-then-401" if before == 2 => StatusCode::UNAUTHORIZED.into_response(),
+            "/lost-then-401" | "/lost-then-conflict" if before == 1 => {
+                StatusCode::BAD_GATEWAY.into_response()
+            }
+            "/unauthorized" => StatusCode::UNAUTHORIZED.into_response(),
+            "/conflict" => StatusCode::CONFLICT.into_response(),
             "/slow" if before == 1 => std::future::pending().await,
             _ => (StatusCode::OK, format!("{before}")).into_response(),
         }
@@ -147,6 +154,16 @@ async fn what_an_answer_means() {
         ),
         (idempotent, post("/flaky"), json!(["ok", 2]), 2),
         (idempotent, post("/slow"), json!(["ok", 2]), 2),
+        // What a repeat is told says nothing about the call whose answer was lost.
+        (idempotent, post("/lost-then-conflict"), json!(["ok", 3]), 3),
+        (idempotent, post("/lost-then-401"), json!(["ok", 3]), 3),
+        (
+            blind,
+            post("/unauthorized"),
+            json!(["failed", "HTTP 401 Unauthorized", { "status": 401, "body": null }]),
+            1,
+        ),
+        (blind, post("/conflict"), json!(["state", 4]), 1),
         (
             blind,
             post("/busy").retry_statuses([503]),

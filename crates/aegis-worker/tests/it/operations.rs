@@ -29,6 +29,7 @@ struct Downstream {
 #[derive(Clone, Debug)]
 enum Answer {
     Refused,
+    TurnedAway,
     NotApplied,
     /// The connection is cut.
     Cut,
@@ -58,6 +59,7 @@ impl Downstream {
         match answer {
             None => Ok(json!({ "call": n })),
             Some(Answer::Refused) => Err(CallError::failed("no such account")),
+            Some(Answer::TurnedAway) => Err(CallError::turned_away("nothing was sent")),
             Some(Answer::NotApplied) => Err(CallError::not_applied("busy")),
             Some(Answer::Cut) => Err(CallError::doubtful("connection cut")),
             Some(Answer::Silence) => std::future::pending().await,
@@ -355,6 +357,25 @@ async fn a_refusal_stands_and_is_not_asked_again() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_repeat_that_was_turned_away_says_nothing_about_the_call_before() {
+    let bench = Bench::new().await;
+    // The next attempt finds a call of before in the ledger, too.
+    let downstream = Downstream::scripted(&[
+        Answer::Cut,
+        Answer::TurnedAway,
+        Answer::TurnedAway,
+        Answer::TurnedAway,
+    ]);
+    let handler = charging!(downstream, |op| op.class(Class::Idempotent).repeats(1));
+    let worker = Running::start(bench.worker().handler(handler));
+    let task = bench.submit_task(quick_task("charge")).await;
+    let ended = bench.ended(task).await;
+    assert_eq!(result(&ended), json!({ "call": 5 }));
+    assert_eq!(ended.failures, 2);
+    worker.drain().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_was_surely_not_applied_is_taken_back_and_tried_by_the_next_attempt() {
     let bench = Bench::new().await;
     let downstream = Downstream::scripted(&[Answer::NotApplied, Answer::NotApplied]);
@@ -365,7 +386,7 @@ async fn what_was_surely_not_applied_is_taken_back_and_tried_by_the_next_attempt
     assert_eq!(result(&ended), json!({ "call": 3 }));
     assert_eq!(ended.failures, 1, "blind, and never unknown");
     let dispatches: Vec<i32> = downstream.calls().iter().map(|c| c.dispatches).collect();
-    assert_eq!(dispatches, [1, 1, 2]);
+    assert_eq!(dispatches, [1, 2, 3], "each call has a commit of its own");
     worker.drain().await;
 }
 
