@@ -24,6 +24,10 @@ struct Process {
 }
 
 impl Drop for Process {
+    #[expect(
+        clippy::print_stdout,
+        reason = "shown by the harness when the test fails"
+    )]
     fn drop(&mut self) {
         self.child.kill().ok();
         self.child.wait().ok();
