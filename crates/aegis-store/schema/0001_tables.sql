@@ -39,8 +39,8 @@ CREATE TABLE aegis.policy (
     max_crashes          int NOT NULL DEFAULT 3 CHECK (max_crashes BETWEEN 1 AND 100),
     backoff_initial_ms   bigint NOT NULL DEFAULT 1000 CHECK (backoff_initial_ms BETWEEN 1 AND 86400000),
     backoff_cap_ms       bigint NOT NULL DEFAULT 600000 CHECK (backoff_cap_ms BETWEEN 1 AND 604800000),
-    schedule_to_start_ms bigint CHECK (schedule_to_start_ms > 0),
-    start_to_close_ms    bigint CHECK (start_to_close_ms > 0),
+    schedule_to_start_ms bigint CHECK (schedule_to_start_ms BETWEEN 1 AND 315360000000),
+    start_to_close_ms    bigint CHECK (start_to_close_ms BETWEEN 1 AND 315360000000),
     kill_after_ms        bigint NOT NULL DEFAULT 30000 CHECK (kill_after_ms BETWEEN 0 AND 86400000),
     UNIQUE NULLS NOT DISTINCT (max_failures, max_crashes, backoff_initial_ms, backoff_cap_ms,
                                schedule_to_start_ms, start_to_close_ms, kill_after_ms)
@@ -82,6 +82,7 @@ CREATE TABLE aegis.task (
     CONSTRAINT task_owned_is_whole CHECK ((owner IS NULL AND claim_id IS NULL AND claimed_at IS NULL AND floor IS NULL AND timeline IS NULL)
         OR (owner IS NOT NULL AND claim_id IS NOT NULL AND claimed_at IS NOT NULL AND floor IS NOT NULL AND timeline IS NOT NULL)),
     CONSTRAINT task_scheduled_has_time CHECK (state <> 0 OR run_at IS NOT NULL),
+    CONSTRAINT task_times_are_finite CHECK (isfinite(run_at) AND isfinite(deadline_at)),
     CONSTRAINT task_reconciling_has_open CHECK (state <> 4 OR open_ops > 0),
     CONSTRAINT task_pending_is_terminal CHECK (pending IS NULL OR pending BETWEEN 5 AND 8),
     CONSTRAINT task_counters CHECK (failures >= 0 AND interruptions >= 0 AND crashes >= 0 AND snoozes >= 0 AND open_ops >= 0
@@ -210,8 +211,8 @@ CREATE TABLE aegis.operation (
     protocol            int NOT NULL CHECK (protocol >= 1),
     content_type        smallint NOT NULL DEFAULT 0,
     epoch               bigint NOT NULL,
-    timeout_ms          bigint NOT NULL CHECK (timeout_ms > 0),
-    quiet_ms            bigint NOT NULL CHECK (quiet_ms >= 0),
+    timeout_ms          bigint NOT NULL CHECK (timeout_ms BETWEEN 1 AND 315360000000),
+    quiet_ms            bigint NOT NULL CHECK (quiet_ms BETWEEN 0 AND 315360000000),
     worker              uuid,
     release             text,
     first_dispatched_at timestamptz,

@@ -27,6 +27,12 @@ BEGIN
     RETURN NOT EXISTS (SELECT FROM aegis.task WHERE owner = p_worker AND state = 2);
 END $$;
 
+-- Is this still the database's lineage? VOLATILE for the same reason: an adoption may commit during a lock wait.
+CREATE FUNCTION aegis.lineage_is(p_floor int, p_timeline int) RETURNS boolean LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    RETURN EXISTS (SELECT FROM aegis.lineage() i WHERE i.floor = p_floor AND i.timeline = p_timeline);
+END $$;
+
 -- UUIDv7 by this database's clock, which also makes the partitions. (uuidv7() exists from PostgreSQL 18.)
 CREATE FUNCTION aegis.uuid7() RETURNS uuid LANGUAGE sql VOLATILE PARALLEL SAFE AS $$
     SELECT encode(set_bit(set_bit(overlay(uuid_send(gen_random_uuid())
@@ -153,6 +159,10 @@ BEGIN
         coalesce(p_detail, '{}') || jsonb_build_object('lane', t.lane)
             || CASE WHEN p_run_at IS NULL THEN '{}' ELSE jsonb_build_object('run_at', p_run_at) END);
     IF t.open_ops > 0 THEN
+        IF p_cause = 'crash' AND t.crashes > (SELECT max_crashes FROM aegis.policy WHERE id = t.policy) THEN
+            -- It kills whoever tries to settle it: people decide about what it left open.
+            UPDATE aegis.operation SET state = 4, note = 'the task kills its workers' WHERE task = t.id AND state = 1;
+        END IF;
         people := aegis.end_operations(t.id);
     END IF;
     IF t.pending IS NULL THEN
@@ -203,18 +213,18 @@ END $$;
 CREATE FUNCTION aegis.make_partitions(p_days int) RETURNS int LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     parent text;
-    day timestamptz;
+    day date;
     part text;
     made int := 0;
 BEGIN
-    FOR day IN SELECT generate_series(date_trunc('day', clock_timestamp(), 'UTC') - interval '1 day',
-                                      date_trunc('day', clock_timestamp(), 'UTC') + p_days * interval '1 day', interval '1 day') LOOP
+    -- Days are dates in UTC: adding a day to a timestamptz adds 23 or 25 hours in a session whose zone changes its clocks.
+    FOR day IN SELECT (clock_timestamp() AT TIME ZONE 'UTC')::date + n FROM generate_series(-1, p_days) AS n LOOP
         FOREACH parent IN ARRAY ARRAY['task_body', 'task_history', 'checkpoint', 'step', 'operation', 'attempt_error', 'task_event'] LOOP
-            part := parent || '_' || to_char(day AT TIME ZONE 'UTC', 'YYYYMMDD');
+            part := parent || '_' || to_char(day, 'YYYYMMDD');
             CONTINUE WHEN to_regclass('aegis.' || part) IS NOT NULL;
             EXECUTE format('CREATE TABLE aegis.%I (LIKE aegis.%I INCLUDING ALL)', part, parent);
             EXECUTE format('ALTER TABLE aegis.%I ATTACH PARTITION aegis.%I FOR VALUES FROM (%L) TO (%L)', parent, part,
-                aegis.uuid7_floor(day), aegis.uuid7_floor(day + interval '1 day'));
+                aegis.uuid7_floor(day::timestamp AT TIME ZONE 'UTC'), aegis.uuid7_floor((day + 1)::timestamp AT TIME ZONE 'UTC'));
             made := made + 1;
         END LOOP;
     END LOOP;

@@ -75,6 +75,9 @@ BEGIN
         RAISE EXCEPTION 'protocol % of kind % is below 1', submit.protocol, submit.kind USING ERRCODE = 'AEG03';
     ELSIF submit.priority NOT BETWEEN 0 AND 9 THEN
         RAISE EXCEPTION 'priority % is not between 0 (first) and 9 (last)', submit.priority USING ERRCODE = 'AEG04';
+    ELSIF NOT coalesce(isfinite(submit.run_at), true) OR NOT coalesce(isfinite(submit.deadline_at), true) THEN
+        RAISE EXCEPTION 'run_at and deadline_at of kind % must be finite', submit.kind
+            USING ERRCODE = 'AEG07', HINT = 'leave a time out that does not matter';
     ELSIF submit.deadline_at <= submit.run_at THEN
         RAISE EXCEPTION 'deadline_at % of kind % is not after run_at %', submit.deadline_at, submit.kind, submit.run_at
             USING ERRCODE = 'AEG06', HINT = 'the task could never run';

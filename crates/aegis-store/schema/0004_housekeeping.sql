@@ -132,15 +132,19 @@ CREATE FUNCTION aegis.reap_slack_ms() RETURNS bigint LANGUAGE sql STABLE AS $$
 
 -- Notices that the database itself was away: a new postmaster, or a reap job overdue although two workers had been there to
 -- take it since before it was due (a crash recovery does not move the postmaster's start time). A worker that registered
--- afterwards does not count: a lone worker that crashed and its replacement are no outage, else a poison task is never charged.
-CREATE FUNCTION aegis.note_outage() RETURNS void LANGUAGE plpgsql VOLATILE AS $$
+-- afterwards does not count, and it takes one who was there (itself, or as its predecessor) to notice: after a crash of the
+-- whole fleet only newcomers tick, and that is no outage, else a poison task is never charged.
+CREATE FUNCTION aegis.note_outage(p_worker uuid) RETURNS void LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
     UPDATE aegis.database SET postmaster_started = pg_postmaster_start_time(), up_since = clock_timestamp()
     WHERE postmaster_started <> pg_postmaster_start_time();
     UPDATE aegis.database SET up_since = clock_timestamp() FROM (
         SELECT h.next_at, (SELECT count(*) FROM aegis.worker w WHERE w.state = 0 AND w.registered_at <= h.next_at) AS accepting
         FROM aegis.housekeeping h WHERE h.job = 'reap') x
-    WHERE x.accepting >= 2 AND isfinite(x.next_at) AND x.next_at + aegis.reap_slack_ms() * interval '1 ms' < clock_timestamp();
+    WHERE x.accepting >= 2 AND isfinite(x.next_at)
+        AND EXISTS (SELECT FROM aegis.worker w LEFT JOIN aegis.worker p ON p.id = w.predecessor
+                    WHERE w.id = p_worker AND least(w.registered_at, p.registered_at) <= x.next_at)
+        AND x.next_at + aegis.reap_slack_ms() * interval '1 ms' < clock_timestamp();
 END $$;
 
 -- The lanes that a worker may be given tasks of, by its capabilities and today's pauses.
@@ -165,6 +169,14 @@ BEGIN
     RETURN cardinality(gone);
 END $$;
 
+-- Is there a suspect that this worker could take, one that has waited for so many microseconds? A paused tenant's is none.
+CREATE FUNCTION aegis.has_suspect(p_worker uuid, p_waited_us bigint) RETURNS boolean LANGUAGE sql VOLATILE AS $$
+    SELECT EXISTS (SELECT FROM aegis.lanes_of(p_worker) n, LATERAL (
+        SELECT FROM aegis.task t JOIN aegis.tenant e ON e.id = t.tenant
+        WHERE t.lane = n.lane AND t.state = 1 AND t.crashes > 0 AND t.ord <= aegis.ord(t.priority) - p_waited_us
+          AND NOT EXISTS (SELECT FROM aegis.pause p WHERE p.scope = 'tenant' AND p.value = e.name)
+        LIMIT 1) x) $$;
+
 -- One statement a second for an idle worker: due jobs, and whether there is something to claim. `suspects`: one of its lanes
 -- has a suspect. `duty`: this worker is the one that has to become empty and take suspects, alone, one after another.
 CREATE FUNCTION aegis.tick(p_worker uuid, OUT claimable boolean, OUT suspects boolean, OUT duty boolean, OUT worker_state smallint,
@@ -176,7 +188,7 @@ BEGIN
     IF aegis.take_job('promote') THEN
         PERFORM aegis.promote(2000);
     END IF;
-    PERFORM aegis.note_outage();
+    PERFORM aegis.note_outage(p_worker);
     IF aegis.take_job('reap') THEN
         PERFORM aegis.expire_workers();
         reaped := aegis.reap(500);
@@ -197,15 +209,11 @@ BEGIN
     SELECT state INTO worker_state FROM aegis.worker WHERE id = p_worker;
     claimable := EXISTS (SELECT FROM aegis.lanes_of(p_worker) n, LATERAL (
         SELECT FROM aegis.task t WHERE t.lane = n.lane AND t.state = 1 AND t.crashes = 0 LIMIT 1) x);
-    suspects := EXISTS (SELECT FROM aegis.lanes_of(p_worker) n, LATERAL (
-        SELECT FROM aegis.task t WHERE t.lane = n.lane AND t.state = 1 AND t.crashes > 0 LIMIT 1) x);
+    suspects := aegis.has_suspect(p_worker, 0);
     SELECT * INTO h FROM aegis.housekeeping WHERE job = 'suspect';
     duty := h.holder = p_worker AND h.holder_until > clock_timestamp();
     IF suspects AND worker_state = 0 AND (duty OR h.holder IS NULL OR h.holder_until <= clock_timestamp())
-        AND (duty OR EXISTS (SELECT FROM aegis.lanes_of(p_worker) n, LATERAL (
-            SELECT FROM aegis.task t WHERE t.lane = n.lane AND t.state = 1 AND t.crashes > 0
-                AND t.ord < aegis.ord(t.priority) - 60000000
-            LIMIT 1) x)) THEN
+        AND (duty OR aegis.has_suspect(p_worker, 60000000)) THEN
         UPDATE aegis.housekeeping SET holder = p_worker, holder_until = clock_timestamp() + interval '120 s'
         WHERE job = ANY (ARRAY(SELECT job FROM aegis.housekeeping WHERE job = 'suspect'
             AND (holder IS NULL OR holder = p_worker OR holder_until <= clock_timestamp()) FOR NO KEY UPDATE SKIP LOCKED));
@@ -217,7 +225,7 @@ BEGIN
     duty := coalesce(duty, false);
     -- When to look again at the latest: the next task that is due, the next deadline, the end of somebody's lease; and so often
     -- that the reap job is never late by itself, which would look like an outage.
-    next_due_ms := greatest(1, least(60000, aegis.reap_slack_ms() / 2, (extract(epoch FROM least(
+    next_due_ms := greatest(1, least(60000, aegis.reap_slack_ms() / 2, (extract(epoch FROM least(clock_timestamp() + interval '1 min',
         (SELECT min(run_at) FROM aegis.task WHERE state = 0),
         (SELECT min(next_deadline) FROM aegis.task WHERE next_deadline IS NOT NULL),
         (SELECT min(l.lease_until) FROM aegis.worker_lease l JOIN aegis.worker w ON w.id = l.worker WHERE w.state <= 1 AND w.id <> p_worker))

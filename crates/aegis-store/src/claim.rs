@@ -239,7 +239,6 @@ impl Store {
     /// # Errors
     /// [`StoreError`].
     pub async fn acquired(&self, worker: Uuid, request: Uuid) -> Result<Acquired, StoreError> {
-        let conn = self.conn().await?;
         let request = AcquireRequest {
             worker,
             request,
@@ -247,7 +246,11 @@ impl Store {
             count: 0,
             cursor: Cursor::default(),
         };
-        Ok(sorted(self.acquired_on(&conn, &request).await?, None))
+        self.bounded(async move |store| {
+            let conn = store.conn().await?;
+            Ok(sorted(store.acquired_on(&conn, &request).await?, None))
+        })
+        .await
     }
 
     /// The gate refused. Perhaps because this very request was answered before: by a second statement, which sees what the

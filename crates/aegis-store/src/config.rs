@@ -3,12 +3,21 @@
 //! Invariants: statements are prepared by name only where the URL says so (`statements=named`), since a transaction pooler
 //! breaks them; what a pooler cannot forward (LISTEN, DDL) goes over the direct URL, where there is one.
 //!
+//! A line that is dead without saying so is noticed: by TCP within about 10 s, and where TCP sees nothing (a proxy that hangs)
+//! by a deadline of each call.
+//!
 //! Never: print a URL; [`Config::place`] is what messages may show.
 
 use std::str::FromStr;
+use std::time::Duration;
 
 use crate::error::StoreError;
 use crate::session::Mode;
+
+/// Longer than any statement that the server lets run (`statement_timeout` of the roles, 30 s).
+const DEADLINE: Duration = Duration::from_secs(35);
+/// Until what was sent and not acknowledged, or an idle line that does not answer, ends the connection.
+const LINE_DEAD_AFTER: Duration = Duration::from_secs(10);
 
 /// How to reach the database.
 #[derive(Debug, Clone)]
@@ -17,6 +26,7 @@ pub struct Config {
     pub(crate) direct: Option<tokio_postgres::Config>,
     pub(crate) mode: Mode,
     pub(crate) pool_size: usize,
+    pub(crate) deadline: Duration,
 }
 
 impl Config {
@@ -26,14 +36,14 @@ impl Config {
     /// [`StoreError::Url`].
     pub fn from_url(url: &str) -> Result<Self, StoreError> {
         let (url, mode) = take_mode(url)?;
-        let mut postgres = parse(&url)?;
-        postgres.connect_timeout(std::time::Duration::from_secs(5));
+        let postgres = parse(&url)?;
         let direct = (mode == Mode::Named).then(|| postgres.clone());
         Ok(Self {
             postgres,
             direct,
             mode,
             pool_size: 8,
+            deadline: DEADLINE,
         })
     }
 
@@ -50,6 +60,14 @@ impl Config {
     #[must_use]
     pub fn with_pool_size(mut self, connections: usize) -> Self {
         self.pool_size = connections.max(1);
+        self
+    }
+
+    /// How long a call may take before its answer counts as lost and its connection is given up; 35 s unless said otherwise.
+    /// Longer than the roles' `statement_timeout`.
+    #[must_use]
+    pub fn with_deadline(mut self, deadline: Duration) -> Self {
+        self.deadline = deadline;
         self
     }
 
@@ -92,9 +110,26 @@ impl Config {
 }
 
 fn parse(url: &str) -> Result<tokio_postgres::Config, StoreError> {
-    tokio_postgres::Config::from_str(url).map_err(|error| StoreError::Url {
+    let mut config = tokio_postgres::Config::from_str(url).map_err(|error| StoreError::Url {
         what: error.to_string(),
-    })
+    })?;
+    if config.get_connect_timeout().is_none() {
+        config.connect_timeout(Duration::from_secs(5));
+    }
+    // What the URL says stands. The driver does not tell "not said" from its default for the idle time.
+    if config.get_tcp_user_timeout().is_none() && !url.contains("tcp_user_timeout") {
+        config.tcp_user_timeout(LINE_DEAD_AFTER);
+    }
+    if !url.contains("keepalives_idle") {
+        config.keepalives_idle(LINE_DEAD_AFTER / 2);
+    }
+    if config.get_keepalives_interval().is_none() {
+        config.keepalives_interval(LINE_DEAD_AFTER / 5);
+    }
+    if config.get_keepalives_retries().is_none() {
+        config.keepalives_retries(3);
+    }
+    Ok(config)
 }
 
 /// Takes our own parameter out of the query, since the driver refuses what it does not know.
@@ -136,6 +171,19 @@ mod tests {
         let plain = Config::from_url("postgresql://a@h:6432/b").unwrap();
         assert_eq!(plain.mode, Mode::Unnamed);
         assert!(plain.direct.is_none());
+    }
+
+    #[test]
+    fn a_dead_line_is_noticed_unless_the_url_says_otherwise() {
+        let plain = Config::from_url("postgresql://a@h/b").unwrap().postgres;
+        assert_eq!(plain.get_tcp_user_timeout(), Some(&Duration::from_secs(10)));
+        let idle = plain.get_keepalives_idle()
+            + plain.get_keepalives_interval().unwrap() * plain.get_keepalives_retries().unwrap();
+        assert!(plain.get_keepalives() && idle <= Duration::from_secs(11));
+        let said = "postgresql://a@h/b?tcp_user_timeout=60&keepalives_idle=7200";
+        let said = Config::from_url(said).unwrap().postgres;
+        assert_eq!(said.get_tcp_user_timeout(), Some(&Duration::from_secs(60)));
+        assert_eq!(said.get_keepalives_idle(), Duration::from_secs(7200));
     }
 
     #[test]

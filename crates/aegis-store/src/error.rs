@@ -7,6 +7,8 @@ use deadpool_postgres::PoolError;
 use tokio_postgres::error::SqlState;
 use uuid::Uuid;
 
+use crate::guarded::is_data_error;
+
 /// An error of a store call.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -132,6 +134,17 @@ pub enum StoreError {
         #[source]
         source: tokio_postgres::Error,
     },
+    /// No answer within the deadline; the connection was given up.
+    #[error(
+        "the database at {place} has not answered within {} ms; whether the statement was committed is not known",
+        within.as_millis()
+    )]
+    Deadline {
+        /// Host and port, or the socket folder.
+        place: String,
+        /// The deadline.
+        within: std::time::Duration,
+    },
     /// A call ended by a panic.
     #[error("a database call panicked")]
     Panicked,
@@ -144,7 +157,9 @@ impl StoreError {
             Self::TooLarge { .. } => ErrorCode::PAYLOAD_TOO_LARGE,
             Self::KeyConflict { .. } => ErrorCode::KEY_CONFLICT,
             Self::BadTask { .. } => ErrorCode::BAD_SUBMIT,
-            Self::Unreachable { .. } | Self::Url { .. } => ErrorCode::UNREACHABLE,
+            Self::Unreachable { .. } | Self::Deadline { .. } | Self::Url { .. } => {
+                ErrorCode::UNREACHABLE
+            }
             Self::ServerTooOld { .. }
             | Self::NotInstalled
             | Self::SchemaTooOld { .. }
@@ -161,7 +176,7 @@ impl StoreError {
     pub fn lost_answer(&self) -> bool {
         match self {
             Self::Database { source } => lost_answer(source),
-            Self::Panicked => true,
+            Self::Panicked | Self::Deadline { .. } => true,
             _ => false,
         }
     }
@@ -169,23 +184,32 @@ impl StoreError {
     /// May the same call be tried again later, with a chance?
     pub fn is_passing(&self) -> bool {
         match self {
-            Self::Unreachable { .. } | Self::Panicked => true,
+            Self::Unreachable { .. } | Self::Deadline { .. } | Self::Panicked => true,
             Self::Database { source } => {
-                lost_answer(source)
-                    || source.code().is_some_and(|code| {
-                        let passing = [
-                            SqlState::T_R_SERIALIZATION_FAILURE,
-                            SqlState::T_R_DEADLOCK_DETECTED,
-                            SqlState::LOCK_NOT_AVAILABLE,
-                            SqlState::TOO_MANY_CONNECTIONS,
-                            SqlState::CANNOT_CONNECT_NOW,
-                        ];
-                        passing.contains(code)
-                    })
+                lost_answer(source) || source.code().is_some_and(is_passing)
             }
             _ => false,
         }
     }
+
+    /// Is what a row holds to blame (SQLSTATE classes 22 and 23)? Then no repeat mends it.
+    pub fn blames_data(&self) -> bool {
+        matches!(self, Self::TooLarge { .. }) || is_data_error(self)
+    }
+}
+
+/// The server is starting, stopping, a standby around a failover, out of something, or in somebody's way.
+fn is_passing(code: &SqlState) -> bool {
+    let class = &code.code()[..2];
+    // Rolled back by contention; resources; a time limit or an operator; the machine.
+    ["40", "53", "57", "58"].contains(&class)
+        || [
+            SqlState::LOCK_NOT_AVAILABLE,
+            SqlState::READ_ONLY_SQL_TRANSACTION,
+            // What a server says in recovery, where it can say nothing of its lineage.
+            SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+        ]
+        .contains(code)
 }
 
 /// A driver error after which the fate of a sent statement is unknown: the connection is gone, the backend was ended, or
@@ -229,5 +253,33 @@ impl From<PoolError> for StoreError {
                 source: Box::new(other),
             },
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_failover_or_a_full_server_says_passes_and_what_a_row_holds_does_not() {
+        for code in [
+            "25006", "40001", "40P01", "53100", "53200", "53300", "55000", "55P03", "57P01",
+            "57P02", "57P03", "58030",
+        ] {
+            assert!(is_passing(&SqlState::from_code(code)), "{code}");
+        }
+        for code in ["22P02", "23505", "42501", "42P01", "XX000", "P0001"] {
+            assert!(!is_passing(&SqlState::from_code(code)), "{code}");
+        }
+    }
+
+    #[test]
+    fn a_call_past_its_deadline_is_an_answer_that_was_lost() {
+        let late = StoreError::Deadline {
+            place: "h port 1".to_owned(),
+            within: std::time::Duration::from_secs(35),
+        };
+        assert!(late.lost_answer() && late.is_passing());
+        assert!(late.to_string().contains("35000 ms"), "{late}");
     }
 }

@@ -56,8 +56,11 @@ impl Store {
         if let Some(lane) = cached(&self.lanes().by_id, &id) {
             return Ok(lane);
         }
-        let conn = self.conn().await?;
-        let row = client::lane_by_id(&conn.conn(), id)
+        let row = self
+            .bounded(async move |store| {
+                let conn = store.conn().await?;
+                Ok(client::lane_by_id(&conn.conn(), id).await?)
+            })
             .await?
             .ok_or(StoreError::NotInstalled)?;
         let lane = Lane {
@@ -87,8 +90,11 @@ impl Store {
         if let Some(id) = cached(&self.lanes().by_name, &key) {
             return Ok(id);
         }
-        let conn = self.conn().await?;
-        let id = client::lane(&conn.conn(), queue, kind, range.lo, range.hi)
+        let id = self
+            .bounded(async move |store| {
+                let conn = store.conn().await?;
+                Ok(client::lane(&conn.conn(), queue, kind, range.lo, range.hi).await?)
+            })
             .await?
             .id;
         keep(&self.lanes().by_name, key, id);

@@ -1,12 +1,14 @@
 //! The store: a pool of connections, verified once.
 //!
 //! Invariants: a call that was sent is never dropped half-way by a `select!` or a timeout: [`Store::detached`] runs it in a
-//! task of its own, and only its waiter can be dropped. Start-up verifies what the guard rests on.
+//! task of its own, and only its waiter can be dropped. It ends at a deadline all the same, as an answer that was lost, and its
+//! connections are closed, never lent again. Start-up verifies what the guard rests on.
 //!
 //! Never: lend these connections to handlers; they have a pool of their own ([`Store::handler_pool`]).
 
 use std::future::Future;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime, Timeouts};
 use tokio_postgres::NoTls;
@@ -22,6 +24,8 @@ use crate::session::{Conn, Mode};
 #[derive(Clone)]
 pub struct Store {
     inner: Arc<Inner>,
+    /// The call that this copy serves is past its deadline: its connections are not lent again.
+    overdue: Arc<AtomicBool>,
 }
 
 struct Inner {
@@ -34,24 +38,47 @@ struct Inner {
 
 /// A pooled connection together with the way statements are sent on it.
 pub struct PooledConn {
-    object: Object,
+    /// Taken only when it is dropped.
+    object: Option<Object>,
     mode: Mode,
+    overdue: Arc<AtomicBool>,
 }
 
 impl PooledConn {
     /// To call generated statements on.
     pub fn conn(&self) -> Conn<'_> {
-        Conn::pooled(&self.object, self.mode)
+        Conn::pooled(self.object(), self.mode)
     }
 
     /// To begin a transaction on.
     pub fn client(&mut self) -> &mut Object {
-        &mut self.object
+        match &mut self.object {
+            Some(object) => object,
+            None => unreachable!("it is taken only when it is dropped"),
+        }
+    }
+
+    fn object(&self) -> &Object {
+        match &self.object {
+            Some(object) => object,
+            None => unreachable!("it is taken only when it is dropped"),
+        }
     }
 
     /// How statements are sent on it.
     pub fn mode(&self) -> Mode {
         self.mode
+    }
+}
+
+impl Drop for PooledConn {
+    /// A connection that did not answer in time may never answer: out of the pool, and closed.
+    fn drop(&mut self) {
+        if self.overdue.load(Ordering::SeqCst)
+            && let Some(object) = self.object.take()
+        {
+            drop(Object::take(object));
+        }
     }
 }
 
@@ -82,6 +109,7 @@ impl Store {
                 lanes: Lanes::default(),
                 heads: Heads::default(),
             }),
+            overdue: Arc::default(),
         })
     }
 
@@ -118,21 +146,51 @@ impl Store {
                 source: Box::new(source),
             })?;
         Ok(PooledConn {
-            object,
+            object: Some(object),
             mode: self.inner.config.mode,
+            overdue: Arc::clone(&self.overdue),
         })
+    }
+
+    /// Runs a call that ends at the deadline, as one whose answer was lost.
+    ///
+    /// # Errors
+    /// What the call answers; [`StoreError::Deadline`].
+    pub async fn bounded<T, F>(&self, call: impl FnOnce(Store) -> F) -> Result<T, StoreError>
+    where
+        F: Future<Output = Result<T, StoreError>>,
+    {
+        let within = self.inner.config.deadline;
+        let overdue = Arc::new(AtomicBool::new(false));
+        let store = Self {
+            inner: Arc::clone(&self.inner),
+            overdue: Arc::clone(&overdue),
+        };
+        // Dropped after the flag is set, so that its connections see it.
+        let mut call = std::pin::pin!(call(store));
+        match tokio::time::timeout(within, call.as_mut()).await {
+            Ok(answer) => answer,
+            Err(_) => {
+                overdue.store(true, Ordering::SeqCst);
+                Err(StoreError::Deadline {
+                    place: self.inner.config.place(),
+                    within,
+                })
+            }
+        }
     }
 
     /// Runs a call in a task of its own, so that dropping the waiter does not drop the call.
     pub(crate) async fn detached<T, F>(
         &self,
-        call: impl FnOnce(Store) -> F,
+        call: impl FnOnce(Store) -> F + Send + 'static,
     ) -> Result<T, StoreError>
     where
         T: Send + 'static,
         F: Future<Output = Result<T, StoreError>> + Send + 'static,
     {
-        tokio::spawn(call(self.clone()))
+        let store = self.clone();
+        tokio::spawn(async move { store.bounded(call).await })
             .await
             .unwrap_or(Err(StoreError::Panicked))
     }
@@ -140,7 +198,7 @@ impl Store {
     async fn verify(&self) -> Result<(), StoreError> {
         let conn = self.conn().await?;
         let row = conn
-            .object
+            .object()
             .query_typed(
                 "SELECT current_setting('server_version_num')::int, current_setting('server_version'),
                     current_setting('default_transaction_isolation'), current_setting('jit'), current_user::text",
@@ -168,7 +226,7 @@ impl Store {
                 });
             }
         }
-        install::verify(&conn.object).await
+        install::verify(conn.object()).await
     }
 }
 

@@ -1,7 +1,8 @@
 -- Completes a group of tasks: each row is guarded and answered by itself. A row that is not answered was fenced.
--- `after` is the state afterwards: 5 succeeded; 4 or 1 when an operation is open and the outcome is stored as pending.
+-- `after` is the state afterwards: 5 succeeded; 4 or 1 when an operation is open and the outcome is stored as pending; for a
+-- claim that only settled, what the stored outcome or the end of the attempt says.
 --
--- lock: task rows FOR NO KEY UPDATE, in id order
+-- lock: task rows FOR NO KEY UPDATE, in id order; beside an open operation also its row and the stored outcome's
 -- index: task_pkey
 -- fence: guard.sql
 -- returns: many

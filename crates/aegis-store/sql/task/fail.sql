@@ -1,7 +1,8 @@
 -- Reports handler errors of a group: charged, kept, and retried or given up. A row that is not answered was fenced.
--- `after` is the state afterwards: 0 scheduled, 1 ready, 4 reconciling, 6 failed.
+-- `after` is the state afterwards: 0 scheduled, 1 ready, 4 reconciling, 6 failed, 7 when it had been asked to stop, or what a
+-- stored outcome says.
 --
--- lock: task rows FOR NO KEY UPDATE, in id order
+-- lock: task rows FOR NO KEY UPDATE, in id order; beside an open operation also its row and the stored outcome's
 -- index: task_pkey
 -- fence: guard.sql
 -- returns: many

@@ -1,7 +1,7 @@
 -- Records a refused write, with both epochs, so that an auditor can count it.
 --
 -- lock: none
--- index: none
+-- index: task_body_pkey
 -- fence: none: an event about a write that did not happen
 -- returns: count
 INSERT INTO aegis.task_event (task, at, tenant, epoch, cause, owner, detail)

@@ -2,7 +2,7 @@
 -- so that a write still under way is waited for. No row: the task is unknown to this database.
 --
 -- lock: the task row FOR SHARE
--- index: task_pkey, task_history_pkey, parked_pkey, pending_outcome_pkey
+-- index: task_pkey, task_history_pkey, parked_pkey
 -- fence: none: a read
 -- returns: optional
 -- nullable: owner, claim_id, digest

@@ -2,7 +2,7 @@
 -- unknown (an operation needs a person). `unknown_operations` are turned unknown first. A row not answered was fenced.
 -- `run_after_ms` counts from the database's now: a worker's wall clock decides nothing.
 --
--- lock: task rows FOR NO KEY UPDATE, in id order
+-- lock: task rows FOR NO KEY UPDATE, in id order; beside an open operation also its row and the stored outcome's
 -- index: task_pkey, operation_pkey
 -- fence: guard.sql
 -- returns: many

@@ -1,7 +1,7 @@
 -- Workers, the newest first, with their leases and what they run.
 --
 -- lock: none
--- index: none
+-- index: task_owner
 -- fence: none: a read
 -- returns: many
 -- nullable: ended_at, predecessor

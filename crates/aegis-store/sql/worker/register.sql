@@ -1,8 +1,8 @@
 -- Registers a new incarnation: its gate row, its lease and its capabilities. Naming a predecessor turns the crashes
 -- charged to that one into interruptions. Answers the first lease's end.
 --
--- lock: the predecessor's gate row
--- index: worker_pkey
+-- lock: the predecessor's gate row, then the rows of tasks whose loss was charged to it, in id order
+-- index: worker_pkey, task_event_crash, task_pkey
 -- fence: none: new rows
 -- returns: one
 WITH w AS (

@@ -1,5 +1,6 @@
 -- One beat: moves the lease while it still holds, in the guarded form. No row: the lease is lost, for ever. A beat that is not
 -- newer than the stored one moves nothing and is answered all the same. `state` 1: somebody asked this worker to drain.
+-- `absent`: running rows that the last beat did not name and that are still there.
 --
 -- lock: the lease row FOR NO KEY UPDATE, judged after the lock
 -- index: worker_lease_pkey
@@ -11,4 +12,4 @@ u AS (
     UPDATE aegis.worker_lease t SET lease_until = greatest(t.lease_until, clock_timestamp() + t.ttl_ms * interval '1 ms'), beat = :beat::int8,
         beat_at = clock_timestamp(), executing = :executing::int4, claim_ticks = :claim_ticks::int8, progress_ticks = :progress_ticks::int8
     FROM g WHERE g.ok AND t.beat < :beat::int8 AND t.worker = ANY (ARRAY(SELECT l.worker FROM l)))
-SELECT e.ttl_ms, w.state FROM g, aegis.worker w JOIN aegis.worker_lease e ON e.worker = w.id WHERE g.ok AND w.id = :worker::uuid
+SELECT e.ttl_ms, w.state, cardinality(e.absent) AS absent FROM g, aegis.worker w JOIN aegis.worker_lease e ON e.worker = w.id WHERE g.ok AND w.id = :worker::uuid

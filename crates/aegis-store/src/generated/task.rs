@@ -846,7 +846,7 @@ impl CancelRow {
 
 /// Asks for a task's end; see `aegis.cancel_task`.
 ///
-/// - Lock: the task row
+/// - Lock: the task row; beside an open operation also its row and the stored outcome's
 /// - Index: task_pkey
 /// - Fence: none: an override; one that ends an execution bumps the epoch when kill_after has passed
 pub async fn cancel<S: Session + ?Sized>(
@@ -877,7 +877,9 @@ l AS MATERIALIZED (
         WHERE t.id = k.id AND t.owner = $5::uuid AND t.claim_id = k.claim_id AND t.epoch = k.epoch AND t.rev = k.rev
           AND t.state + 0 = 2 AND t.floor = i.floor AND t.timeline = i.timeline
         FOR NO KEY UPDATE) t),
-g AS MATERIALIZED (SELECT aegis.lease_live($5::uuid) AS ok FROM (SELECT count(*) AS n FROM l) x WHERE x.n > 0)
+g AS MATERIALIZED (
+    SELECT aegis.lease_live($5::uuid) AND aegis.lineage_is((SELECT floor FROM i), (SELECT timeline FROM i)) AS ok
+    FROM (SELECT count(*) AS n FROM l) x WHERE x.n > 0)
 ,
 c AS (
     INSERT INTO aegis.checkpoint (task, tenant, protocol, content_type, seq, epoch, written_at, data)
@@ -986,7 +988,9 @@ l AS MATERIALIZED (
         WHERE t.id = k.id AND t.owner = $5::uuid AND t.claim_id = k.claim_id AND t.epoch = k.epoch AND t.rev = k.rev
           AND t.state + 0 = 2 AND t.floor = i.floor AND t.timeline = i.timeline
         FOR NO KEY UPDATE) t),
-g AS MATERIALIZED (SELECT aegis.lease_live($5::uuid) AS ok FROM (SELECT count(*) AS n FROM l) x WHERE x.n > 0)
+g AS MATERIALIZED (
+    SELECT aegis.lease_live($5::uuid) AND aegis.lineage_is((SELECT floor FROM i), (SELECT timeline FROM i)) AS ok
+    FROM (SELECT count(*) AS n FROM l) x WHERE x.n > 0)
 ,
 d AS (
     DELETE FROM aegis.task t USING g
@@ -1056,9 +1060,10 @@ pub struct CompleteParams<'a> {
 }
 
 /// Completes a group of tasks: each row is guarded and answered by itself. A row that is not answered was fenced.
-/// `after` is the state afterwards: 5 succeeded; 4 or 1 when an operation is open and the outcome is stored as pending.
+/// `after` is the state afterwards: 5 succeeded; 4 or 1 when an operation is open and the outcome is stored as pending; for a
+/// claim that only settled, what the stored outcome or the end of the attempt says.
 ///
-/// - Lock: task rows FOR NO KEY UPDATE, in id order
+/// - Lock: task rows FOR NO KEY UPDATE, in id order; beside an open operation also its row and the stored outcome's
 /// - Index: task_pkey
 /// - Fence: guard.sql
 pub async fn complete<S: Session + ?Sized>(
@@ -1191,7 +1196,9 @@ l AS MATERIALIZED (
         WHERE t.id = k.id AND t.owner = $5::uuid AND t.claim_id = k.claim_id AND t.epoch = k.epoch AND t.rev = k.rev
           AND t.state + 0 = 2 AND t.floor = i.floor AND t.timeline = i.timeline
         FOR NO KEY UPDATE) t),
-g AS MATERIALIZED (SELECT aegis.lease_live($5::uuid) AS ok FROM (SELECT count(*) AS n FROM l) x WHERE x.n > 0)
+g AS MATERIALIZED (
+    SELECT aegis.lease_live($5::uuid) AND aegis.lineage_is((SELECT floor FROM i), (SELECT timeline FROM i)) AS ok
+    FROM (SELECT count(*) AS n FROM l) x WHERE x.n > 0)
 ,
 o AS (
     INSERT INTO aegis.operation AS o (task, id, tenant, name, key, class, state, dispatches, protocol, content_type, epoch, timeout_ms, quiet_ms,
@@ -1462,7 +1469,9 @@ l AS MATERIALIZED (
         WHERE t.id = k.id AND t.owner = $5::uuid AND t.claim_id = k.claim_id AND t.epoch = k.epoch AND t.rev = k.rev
           AND t.state + 0 = 2 AND t.floor = i.floor AND t.timeline = i.timeline
         FOR NO KEY UPDATE) t),
-g AS MATERIALIZED (SELECT aegis.lease_live($5::uuid) AS ok FROM (SELECT count(*) AS n FROM l) x WHERE x.n > 0)
+g AS MATERIALIZED (
+    SELECT aegis.lease_live($5::uuid) AND aegis.lineage_is((SELECT floor FROM i), (SELECT timeline FROM i)) AS ok
+    FROM (SELECT count(*) AS n FROM l) x WHERE x.n > 0)
 SELECT l.id, aegis.fail_attempt(l.id, ($6::text[])[l.n], ($7::text[])[l.n], ($8::boolean[])[l.n],
     ($9::jsonb[])[l.n], ($10::int8[])[l.n], ($11::int8[])[l.n]) AS after
 FROM l, g WHERE g.ok"],
@@ -1527,9 +1536,10 @@ pub struct FailParams<'a> {
 }
 
 /// Reports handler errors of a group: charged, kept, and retried or given up. A row that is not answered was fenced.
-/// `after` is the state afterwards: 0 scheduled, 1 ready, 4 reconciling, 6 failed.
+/// `after` is the state afterwards: 0 scheduled, 1 ready, 4 reconciling, 6 failed, 7 when it had been asked to stop, or what a
+/// stored outcome says.
 ///
-/// - Lock: task rows FOR NO KEY UPDATE, in id order
+/// - Lock: task rows FOR NO KEY UPDATE, in id order; beside an open operation also its row and the stored outcome's
 /// - Index: task_pkey
 /// - Fence: guard.sql
 pub async fn fail<S: Session + ?Sized>(
@@ -2030,7 +2040,7 @@ FROM aegis.task_body b WHERE b.id = $6::uuid"],
 /// Records a refused write, with both epochs, so that an auditor can count it.
 ///
 /// - Lock: none
-/// - Index: none
+/// - Index: task_body_pkey
 /// - Fence: none: an event about a write that did not happen
 pub async fn note_fence<S: Session + ?Sized>(
     session: &S,
@@ -2099,7 +2109,7 @@ impl ReadBackRow {
 /// so that a write still under way is waited for. No row: the task is unknown to this database.
 ///
 /// - Lock: the task row FOR SHARE
-/// - Index: task_pkey, task_history_pkey, parked_pkey, pending_outcome_pkey
+/// - Index: task_pkey, task_history_pkey, parked_pkey
 /// - Fence: none: a read
 pub async fn read_back<S: Session + ?Sized>(
     session: &S,
@@ -2165,7 +2175,9 @@ l AS MATERIALIZED (
         WHERE t.id = k.id AND t.owner = $5::uuid AND t.claim_id = k.claim_id AND t.epoch = k.epoch AND t.rev = k.rev
           AND t.state + 0 = 2 AND t.floor = i.floor AND t.timeline = i.timeline
         FOR NO KEY UPDATE) t),
-g AS MATERIALIZED (SELECT aegis.lease_live($5::uuid) AS ok FROM (SELECT count(*) AS n FROM l) x WHERE x.n > 0)
+g AS MATERIALIZED (
+    SELECT aegis.lease_live($5::uuid) AND aegis.lineage_is((SELECT floor FROM i), (SELECT timeline FROM i)) AS ok
+    FROM (SELECT count(*) AS n FROM l) x WHERE x.n > 0)
 ,
 o AS MATERIALIZED (
     SELECT count(*) AS n FROM l, g, LATERAL aegis.doubt_operations(l.id, $6::text[], $7::text) x WHERE g.ok)
@@ -2236,7 +2248,7 @@ pub struct ReleaseParams<'a> {
 /// unknown (an operation needs a person). `unknown_operations` are turned unknown first. A row not answered was fenced.
 /// `run_after_ms` counts from the database's now: a worker's wall clock decides nothing.
 ///
-/// - Lock: task rows FOR NO KEY UPDATE, in id order
+/// - Lock: task rows FOR NO KEY UPDATE, in id order; beside an open operation also its row and the stored outcome's
 /// - Index: task_pkey, operation_pkey
 /// - Fence: guard.sql
 pub async fn release<S: Session + ?Sized>(
@@ -2281,7 +2293,9 @@ l AS MATERIALIZED (
         WHERE t.id = k.id AND t.owner = $5::uuid AND t.claim_id = k.claim_id AND t.epoch = k.epoch AND t.rev = k.rev
           AND t.state + 0 = 2 AND t.floor = i.floor AND t.timeline = i.timeline
         FOR NO KEY UPDATE) t),
-g AS MATERIALIZED (SELECT aegis.lease_live($5::uuid) AS ok FROM (SELECT count(*) AS n FROM l) x WHERE x.n > 0)
+g AS MATERIALIZED (
+    SELECT aegis.lease_live($5::uuid) AND aegis.lineage_is((SELECT floor FROM i), (SELECT timeline FROM i)) AS ok
+    FROM (SELECT count(*) AS n FROM l) x WHERE x.n > 0)
 ,
 o AS (
     UPDATE aegis.operation o SET state = $6::int2, result = $7::bytea, protocol = greatest(o.protocol, $8::int4),
@@ -2402,7 +2416,9 @@ l AS MATERIALIZED (
         WHERE t.id = k.id AND t.owner = $5::uuid AND t.claim_id = k.claim_id AND t.epoch = k.epoch AND t.rev = k.rev
           AND t.state + 0 = 2 AND t.floor = i.floor AND t.timeline = i.timeline
         FOR NO KEY UPDATE) t),
-g AS MATERIALIZED (SELECT aegis.lease_live($5::uuid) AS ok FROM (SELECT count(*) AS n FROM l) x WHERE x.n > 0)
+g AS MATERIALIZED (
+    SELECT aegis.lease_live($5::uuid) AND aegis.lineage_is((SELECT floor FROM i), (SELECT timeline FROM i)) AS ok
+    FROM (SELECT count(*) AS n FROM l) x WHERE x.n > 0)
 ,
 s AS (
     INSERT INTO aegis.step (task, name, key, tenant, protocol, content_type, epoch, written_at, value)

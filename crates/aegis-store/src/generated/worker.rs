@@ -192,7 +192,7 @@ impl ListRow {
 /// Workers, the newest first, with their leases and what they run.
 ///
 /// - Lock: none
-/// - Index: none
+/// - Index: task_owner
 /// - Fence: none: a read
 pub async fn list<S: Session + ?Sized>(
     session: &S,
@@ -298,8 +298,8 @@ pub struct RegisterParams<'a> {
 /// Registers a new incarnation: its gate row, its lease and its capabilities. Naming a predecessor turns the crashes
 /// charged to that one into interruptions. Answers the first lease's end.
 ///
-/// - Lock: the predecessor's gate row
-/// - Index: worker_pkey
+/// - Lock: the predecessor's gate row, then the rows of tasks whose loss was charged to it, in id order
+/// - Index: worker_pkey, task_event_crash, task_pkey
 /// - Fence: none: new rows
 pub async fn register<S: Session + ?Sized>(
     session: &S,
@@ -342,7 +342,7 @@ u AS (
     UPDATE aegis.worker_lease t SET lease_until = greatest(t.lease_until, clock_timestamp() + t.ttl_ms * interval '1 ms'), beat = $2::int8,
         beat_at = clock_timestamp(), executing = $3::int4, claim_ticks = $4::int8, progress_ticks = $5::int8
     FROM g WHERE g.ok AND t.beat < $2::int8 AND t.worker = ANY (ARRAY(SELECT l.worker FROM l)))
-SELECT e.ttl_ms, w.state FROM g, aegis.worker w JOIN aegis.worker_lease e ON e.worker = w.id WHERE g.ok AND w.id = $1::uuid"],
+SELECT e.ttl_ms, w.state, cardinality(e.absent) AS absent FROM g, aegis.worker w JOIN aegis.worker_lease e ON e.worker = w.id WHERE g.ok AND w.id = $1::uuid"],
     types: &[Type::UUID, Type::INT8, Type::INT4, Type::INT8, Type::INT8],
 };
 
@@ -353,6 +353,8 @@ pub struct RenewRow {
     pub ttl_ms: i64,
     /// Column `state` (int2).
     pub state: i16,
+    /// Column `absent` (int4).
+    pub absent: i32,
 }
 
 impl RenewRow {
@@ -360,12 +362,14 @@ impl RenewRow {
         Ok(Self {
             ttl_ms: row.try_get(0)?,
             state: row.try_get(1)?,
+            absent: row.try_get(2)?,
         })
     }
 }
 
 /// One beat: moves the lease while it still holds, in the guarded form. No row: the lease is lost, for ever. A beat that is not
 /// newer than the stored one moves nothing and is answered all the same. `state` 1: somebody asked this worker to drain.
+/// `absent`: running rows that the last beat did not name and that are still there.
 ///
 /// - Lock: the lease row FOR NO KEY UPDATE, judged after the lock
 /// - Index: worker_lease_pkey
@@ -413,7 +417,7 @@ impl ReturnAbsentRow {
 
 /// Returns running rows of this worker that two beats did not name to their lanes (start deadline and acknowledgement in one).
 ///
-/// - Lock: task rows FOR NO KEY UPDATE SKIP LOCKED
+/// - Lock: the lease row (what is absent), then task rows FOR NO KEY UPDATE SKIP LOCKED
 /// - Index: task_owner, task_pkey
 /// - Fence: none: it ends claims that nobody executes, as the reaper does, and bumps their epochs
 pub async fn return_absent<S: Session + ?Sized>(
@@ -487,8 +491,8 @@ impl TickRow {
 
 /// An idle worker's second: due housekeeping, and whether there is something to claim for it.
 ///
-/// - Lock: housekeeping rows SKIP LOCKED, then what the due jobs lock
-/// - Index: task_ready, task_suspect, task_scheduled, task_owner, task_deadline
+/// - Lock: housekeeping rows SKIP LOCKED, each with what its job locks (task, gate and lease rows), and the database row after an outage
+/// - Index: task_ready, task_suspect, task_scheduled, task_owner, task_deadline, idempotency_expiry
 /// - Fence: none: idempotent jobs that any process may run
 pub async fn tick<S: Session + ?Sized>(session: &S, worker: Uuid) -> Result<TickRow, Error> {
     let row = session.query_one(&TICK, 0, &[&worker]).await?;

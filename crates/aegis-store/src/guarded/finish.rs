@@ -283,7 +283,7 @@ pub async fn complete_in(
 }
 
 /// SQLSTATE classes 22 (data) and 23 (constraint): one row's fault. A missing partition is nobody's and an error of its own.
-pub(super) fn is_data_error(error: &StoreError) -> bool {
+pub(crate) fn is_data_error(error: &StoreError) -> bool {
     let StoreError::Database { source } = error else {
         return false;
     };

@@ -17,6 +17,7 @@ use uuid::Uuid;
 
 pub use checkpoint::{SaveTo, Saved, StepValue, fence_in};
 pub use fail::Failure;
+pub(crate) use finish::is_data_error;
 pub use finish::{Completion, Release, complete_in};
 pub use operation::{Dispatch, Dispatched, LedgerEntry, OperationResult};
 pub use read_back::ReadBack;

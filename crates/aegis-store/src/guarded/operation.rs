@@ -244,8 +244,12 @@ impl Store {
     /// # Errors
     /// A database error.
     pub async fn ledger(&self, task: Uuid) -> Result<Vec<LedgerEntry>, StoreError> {
-        let conn = self.conn().await?;
-        let rows = task::load_operations(&conn.conn(), task).await?;
+        let rows = self
+            .bounded(async move |store| {
+                let conn = store.conn().await?;
+                Ok(task::load_operations(&conn.conn(), task).await?)
+            })
+            .await?;
         Ok(rows
             .into_iter()
             .map(|row| LedgerEntry {

@@ -45,8 +45,11 @@ impl Store {
     }
 
     async fn read_row(&self, task: Uuid) -> Result<Option<task::ReadBackRow>, StoreError> {
-        let conn = self.conn().await?;
-        Ok(task::read_back(&conn.conn(), task).await?)
+        self.bounded(async move |store| {
+            let conn = store.conn().await?;
+            Ok(task::read_back(&conn.conn(), task).await?)
+        })
+        .await
     }
 }
 

@@ -9,6 +9,7 @@ mod deadlines;
 mod effects;
 mod explain;
 mod guard;
+mod hostile;
 mod install;
 mod interleave_claim;
 mod interleave_write;
