@@ -90,14 +90,16 @@ impl Execution {
     async fn load(&self) -> Result<Parts, StoreError> {
         let id = self.claim.held.task;
         let store = &self.shared.store;
-        let (checkpoint, steps) = {
-            let conn = store.conn().await?;
-            let conn = conn.conn();
-            (
-                task::load_checkpoint(&conn, id).await?,
-                task::load_steps(&conn, id).await?,
-            )
-        };
+        let (checkpoint, steps) = store
+            .bounded(async move |store| {
+                let conn = store.conn().await?;
+                let conn = conn.conn();
+                Ok((
+                    task::load_checkpoint(&conn, id).await?,
+                    task::load_steps(&conn, id).await?,
+                ))
+            })
+            .await?;
         Ok(Parts {
             checkpoint: checkpoint.map(|row| Stored {
                 protocol: row.protocol,

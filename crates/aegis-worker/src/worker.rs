@@ -144,7 +144,10 @@ impl Life {
                         drain::close(&shared).await;
                         return Ok(Exit::Stuck);
                     }
-                    self.look_for_adoption().await;
+                    tokio::select! {
+                        () = self.look_for_adoption() => {}
+                        () = shared.drain.cancelled() => {}
+                    }
                 }
             }
         }
@@ -174,7 +177,12 @@ impl Life {
                 ttl_ms: i64::try_from(options.lease_ttl.as_millis()).unwrap_or(i64::MAX),
                 capabilities: shared.kinds.capabilities(),
             };
-            match shared.store.register(registration).await {
+            // A registration that is left behind here is one whose answer was lost.
+            let registered = tokio::select! {
+                registered = shared.store.register(registration) => registered,
+                () = shared.drain.cancelled() => return Ok(false),
+            };
+            match registered {
                 Ok(forgiven) => {
                     let incarnation = Arc::new(Incarnation::new(id, sent_ns, options.lease_ttl));
                     tracing::info!(worker = %id, predecessor = ?predecessor, forgiven, "registered");
