@@ -1,5 +1,7 @@
 //! Limits and defaults, with their units in the names. Each is configuration where a program offers it.
 
+use std::time::Duration;
+
 /// Largest input or result, in bytes.
 pub const PAYLOAD_BYTES_MAX: usize = 256 * 1024;
 /// Largest checkpoint or step value, in bytes.
@@ -30,7 +32,26 @@ pub const COMPLETION_GROUP_MAX: usize = 200;
 pub const COMPLETION_GROUP_MS: u64 = 5;
 /// Shortest time between two notifications of a queue, in milliseconds.
 pub const NOTIFY_EVERY_MS: u64 = 100;
+/// Longest duration that is stored, in milliseconds: 10 years. Longer ones would leave the range of the database's clock.
+pub const DURATION_MS_MAX: i64 = 10 * 365 * 24 * 3600 * 1000;
 /// Failures until a task is given up.
 pub const MAX_FAILURES: i32 = 10;
 /// Crashes alone until a task is quarantined.
 pub const MAX_CRASHES: i32 = 3;
+
+/// A duration as it is stored: whole milliseconds, at most [`DURATION_MS_MAX`].
+pub fn duration_ms(duration: Duration) -> i64 {
+    i64::try_from(duration.as_millis()).map_or(DURATION_MS_MAX, |ms| ms.min(DURATION_MS_MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_duration_is_stored_longer_than_ten_years() {
+        assert_eq!(DURATION_MS_MAX, 315_360_000_000);
+        assert_eq!(duration_ms(Duration::from_secs(2)), 2000);
+        assert_eq!(duration_ms(Duration::MAX), DURATION_MS_MAX);
+    }
+}

@@ -226,9 +226,47 @@ impl Store {
                 });
             }
         }
+        if role == "aegis_engine" {
+            self.verify_limits(&conn, role).await?;
+        }
         install::verify(conn.object()).await
     }
 }
+
+impl Store {
+    /// Without these a statement or a transaction of the engine's could hold its locks for ever.
+    async fn verify_limits(&self, conn: &PooledConn, role: String) -> Result<(), StoreError> {
+        let rows = conn
+            .object()
+            .query_typed(
+                "SELECT name, setting::int8 FROM pg_settings
+                    WHERE name IN ('lock_timeout', 'statement_timeout', 'idle_in_transaction_session_timeout')",
+                &[],
+            )
+            .await?;
+        for row in rows {
+            let (found_name, found_ms): (String, i64) = (row.try_get(0)?, row.try_get(1)?);
+            for (name, wanted, longest_ms) in LIMITS {
+                if name == found_name && !(1..=longest_ms).contains(&found_ms) {
+                    return Err(StoreError::Setting {
+                        name,
+                        found: format!("{found_ms}ms"),
+                        wanted,
+                        role,
+                    });
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Settings in milliseconds that must not be 0: what is wanted, and the longest that is accepted.
+const LIMITS: [(&str, &str, i64); 3] = [
+    ("lock_timeout", "5s", i64::MAX),
+    ("statement_timeout", "30s", i64::MAX),
+    ("idle_in_transaction_session_timeout", "10s", 60_000),
+];
 
 fn pool(config: &Config, size: usize) -> Result<Pool, StoreError> {
     let manager = Manager::from_config(

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use aegis_model::LaneRange;
 use aegis_model::limits::{
-    KEY_CHARS_MAX, KEY_KEPT_MS, KILL_AFTER_MS, MAX_CRASHES, MAX_FAILURES, NAME_CHARS_MAX,
-    NOTIFY_EVERY_MS, PAYLOAD_BYTES_MAX, SUBMIT_BATCH_MAX,
+    DURATION_MS_MAX, KEY_CHARS_MAX, KEY_KEPT_MS, KILL_AFTER_MS, MAX_CRASHES, MAX_FAILURES,
+    NAME_CHARS_MAX, NOTIFY_EVERY_MS, PAYLOAD_BYTES_MAX, SUBMIT_BATCH_MAX,
 };
 use jiff::Timestamp;
 use serde_json::Value;
@@ -116,13 +116,16 @@ impl NewTask {
                 limit: PAYLOAD_BYTES_MAX,
             });
         }
-        if let Err(error) = serde_json::from_slice::<serde::de::IgnoredAny>(&self.input) {
-            return Err(bad("input", format!("is not JSON: {error}")));
+        let text = std::str::from_utf8(&self.input)
+            .map_err(|error| bad("input", format!("is not UTF-8: {error}")))?;
+        serde_json::from_str::<serde::de::IgnoredAny>(text)
+            .map_err(|error| bad("input", format!("is not JSON: {error}")))?;
+        if let Some(escape) = unstorable(text) {
+            return Err(bad("input", escape.problem().to_owned()));
         }
-        if names_nul(&self.input) {
-            let problem =
-                "has the character \\u0000, which PostgreSQL's jsonb cannot hold; leave it out";
-            return Err(bad("input", problem.to_owned()));
+        let labels = self.labels.as_ref().map(Value::to_string);
+        if let Some(escape) = labels.as_deref().and_then(unstorable) {
+            return Err(bad("labels", escape.problem().to_owned()));
         }
         for (field, name) in [
             ("kind", &self.kind),
@@ -174,19 +177,52 @@ impl NewTask {
     }
 }
 
-/// Has the JSON text an escaped NUL? An even number of backslashes before it: it is not itself escaped.
-fn names_nul(json: &[u8]) -> bool {
-    const NUL: &[u8] = b"\\u0000";
-    json.windows(NUL.len()).enumerate().any(|(at, window)| {
-        let escapes = || {
-            json[..at]
-                .iter()
-                .rev()
-                .take_while(|byte| **byte == b'\\')
-                .count()
-        };
-        window == NUL && escapes() % 2 == 0
-    })
+/// An escape that is JSON and that no PostgreSQL document can hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Unstorable {
+    Nul,
+    LoneSurrogate,
+}
+
+impl Unstorable {
+    fn problem(self) -> &'static str {
+        match self {
+            Self::Nul => {
+                "has the character \\u0000, which PostgreSQL's jsonb cannot hold; leave it out"
+            }
+            Self::LoneSurrogate => {
+                "has half of a surrogate pair (\\ud800 to \\udfff), which is no character; write both halves, or none"
+            }
+        }
+    }
+}
+
+/// Looks for one in a text that is known to be JSON.
+fn unstorable(json: &str) -> Option<Unstorable> {
+    let bytes = json.as_bytes();
+    let unit = |at: usize| {
+        let digits = json.get(at..at + 6)?.strip_prefix("\\u")?;
+        u16::from_str_radix(digits, 16).ok()
+    };
+    let mut at = 0;
+    while at < bytes.len() {
+        if bytes[at] != b'\\' {
+            at += 1;
+            continue;
+        }
+        match unit(at) {
+            Some(0) => return Some(Unstorable::Nul),
+            Some(0xd800..=0xdbff) => match unit(at + 6) {
+                Some(0xdc00..=0xdfff) => at += 12,
+                _ => return Some(Unstorable::LoneSurrogate),
+            },
+            Some(0xdc00..=0xdfff) => return Some(Unstorable::LoneSurrogate),
+            Some(_) => at += 6,
+            // Another escape, perhaps of a backslash.
+            None => at += 2,
+        }
+    }
+    None
 }
 
 impl RetryPolicy {
@@ -207,13 +243,13 @@ impl RetryPolicy {
             "schedule_to_start_ms",
             self.schedule_to_start_ms.unwrap_or(1),
             1,
-            i64::MAX,
+            DURATION_MS_MAX,
         )?;
         within(
             "start_to_close_ms",
             self.start_to_close_ms.unwrap_or(1),
             1,
-            i64::MAX,
+            DURATION_MS_MAX,
         )
     }
 }
@@ -540,10 +576,44 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_escaped_nul_is_seen_and_an_escaped_backslash_is_none() {
-        assert!(names_nul(br#"{"a":"x\u0000y"}"#));
-        assert!(names_nul(br#"{"a":"\\\u0000"}"#));
-        assert!(!names_nul(br#"{"a":"x\\u0000y"}"#));
-        assert!(!names_nul(br#"{"a":"u0000"}"#));
+    fn what_no_document_can_hold_is_found_and_nothing_else() {
+        for (json, expected) in [
+            (r#""\u0000""#, Some(Unstorable::Nul)),
+            (r#""\\\u0000""#, Some(Unstorable::Nul)),
+            (r#""\\u0000""#, None),
+            (r#""u0000""#, None),
+            (r#""\ud83d\ude00""#, None),
+            (r#""\ud83d""#, Some(Unstorable::LoneSurrogate)),
+            (r#""\ud83dä""#, Some(Unstorable::LoneSurrogate)),
+            (r#""\ude00\ud83d""#, Some(Unstorable::LoneSurrogate)),
+            (r#""\\ud83d""#, None),
+            (r#""\u00e4 \n ä""#, None),
+        ] {
+            assert_eq!(unstorable(json), expected, "{json}");
+        }
+    }
+
+    #[test]
+    fn a_policy_without_end_is_refused() {
+        for policy in [
+            RetryPolicy {
+                start_to_close_ms: Some(i64::MAX),
+                ..RetryPolicy::default()
+            },
+            RetryPolicy {
+                schedule_to_start_ms: Some(DURATION_MS_MAX + 1),
+                ..RetryPolicy::default()
+            },
+        ] {
+            assert!(policy.check().unwrap_err().contains("315360000000"));
+        }
+    }
+
+    #[test]
+    fn an_input_that_is_not_utf_8_is_refused() {
+        let error = NewTask::new("k", b"\"\xff\"".to_vec())
+            .check(0)
+            .unwrap_err();
+        assert!(error.to_string().contains("is not UTF-8"), "{error}");
     }
 }

@@ -186,8 +186,11 @@ impl Store {
     /// # Errors
     /// A database error.
     pub async fn database_status(&self) -> Result<DatabaseStatus, StoreError> {
-        let conn = self.conn().await?;
-        Ok(database::status(&conn.conn()).await?)
+        self.bounded(async move |store| {
+            let conn = store.conn().await?;
+            Ok(database::status(&conn.conn()).await?)
+        })
+        .await
     }
 }
 

@@ -177,8 +177,13 @@ pub struct Beat {
 /// What the database said to a beat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Renewed {
-    /// The lease holds; the gate stands like this.
-    Alive(WorkerState),
+    /// The lease holds.
+    Alive {
+        /// The gate stands like this.
+        state: WorkerState,
+        /// Running rows that the last compare did not name and that are still there.
+        absent: i32,
+    },
     /// The lease is lost, for ever.
     Lost,
 }
@@ -247,8 +252,9 @@ impl LeaseConn {
             beat.progress_ticks,
         )
         .await?;
-        Ok(row.map_or(Renewed::Lost, |row| {
-            Renewed::Alive(WorkerState::from_number(row.state))
+        Ok(row.map_or(Renewed::Lost, |row| Renewed::Alive {
+            state: WorkerState::from_number(row.state),
+            absent: row.absent,
         }))
     }
 

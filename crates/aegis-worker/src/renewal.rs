@@ -22,6 +22,9 @@ use crate::shared::Shared;
 use crate::worker::Event;
 use crate::writer::jittered;
 
+/// Compares in a row that found nothing absent before an idle worker stops comparing.
+const CALM_COMPARES: u32 = 2;
+
 /// A running renewal. Stopped last.
 pub(crate) struct Renewal {
     stop: CancellationToken,
@@ -46,6 +49,8 @@ impl Renewal {
             beat: 0,
             conn: None,
             fenced: false,
+            calm: 0,
+            absent: 0,
             acquisitions: 0,
             busy_ns: boot_ns(),
         };
@@ -85,6 +90,10 @@ struct Beating {
     conn: Option<LeaseConn>,
     /// The executions of this incarnation were cancelled because eligibility ended.
     fenced: bool,
+    /// Compares in a row, while nothing was held or acquired, after which nothing was absent.
+    calm: u32,
+    /// Running rows that the compare of before the last beat did not name and that are still there.
+    absent: i32,
     /// Acquire calls sent by the last beat.
     acquisitions: u64,
     /// When something was held, or an acquire call was sent, for the last time.
@@ -155,7 +164,10 @@ impl Beating {
         // Dropping a late call drops its connection with it, so no half-used one is left.
         let renewed = tokio::time::timeout(deadline, self.renew()).await;
         let state = match renewed {
-            Ok(Ok(Renewed::Alive(state))) => state,
+            Ok(Ok(Renewed::Alive { state, absent })) => {
+                self.absent = absent;
+                state
+            }
             Ok(Ok(Renewed::Lost)) => {
                 self.lost();
                 return None;
@@ -222,6 +234,8 @@ impl Beating {
         if self.has_long_been_idle(held.is_empty()) {
             return Ok(());
         }
+        // Whatever ends this early was no compare.
+        let calm = std::mem::take(&mut self.calm);
         let Some(conn) = &self.conn else {
             return Ok(());
         };
@@ -257,19 +271,25 @@ impl Beating {
                 "claims that this worker does not know went back to their lanes"
             );
         }
+        self.calm = calm + 1;
         Ok(())
     }
 
     /// Whatever went missing between this worker and the database is two beats and the start deadline old by then, and was
-    /// returned: an idle worker costs one statement a beat.
+    /// returned, which the last two compares have seen: an idle worker costs one statement a beat.
     fn has_long_been_idle(&mut self, holds_nothing: bool) -> bool {
         let acquisitions = self.shared.counters.read().acquisitions;
         if !holds_nothing || acquisitions != self.acquisitions {
             self.acquisitions = acquisitions;
             self.busy_ns = boot_ns();
+            self.calm = 0;
+        }
+        if self.absent > 0 {
+            self.calm = 0;
         }
         let options = &self.shared.options;
-        boot_ns() - self.busy_ns > to_ns(options.start_ttl + options.lease_ttl)
+        let long_ago = boot_ns() - self.busy_ns > to_ns(options.start_ttl + options.lease_ttl);
+        long_ago && self.calm >= CALM_COMPARES
     }
 
     fn missed(&mut self, why: &str) {

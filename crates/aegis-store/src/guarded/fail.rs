@@ -50,6 +50,7 @@ impl Store {
             let bare = Failure {
                 message: format!("the database refused the error: {}", cause(&error)),
                 details: None,
+                retry_after_ms: None,
                 ..one.clone()
             };
             return lost_all(self.fail_once(&[bare]).await, 1);

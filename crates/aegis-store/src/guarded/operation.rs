@@ -8,6 +8,7 @@ use uuid::Uuid;
 
 use crate::error::StoreError;
 use crate::generated::task;
+use crate::guarded::fail::storable;
 use crate::guarded::{Saved, or_unknown};
 use crate::store::Store;
 
@@ -184,7 +185,7 @@ impl Store {
                     result: result.result.as_deref(),
                     protocol: result.protocol,
                     content_type: 0,
-                    note: result.note.as_deref(),
+                    note: result.note.as_deref().map(storable).as_deref(),
                     operation: &result.operation,
                     lane,
                 },
@@ -225,7 +226,7 @@ impl Store {
                     result: None,
                     protocol: 1,
                     content_type: 0,
-                    note: Some(&note),
+                    note: Some(&storable(&note)),
                     operation: &operation,
                     lane,
                 },

@@ -172,7 +172,7 @@ async fn a_process_of_a_transaction_pooler_is_no_hindrance_to_unnamed_statements
                 };
                 assert!(matches!(
                     lease.renew(worker.id, beat).await.unwrap(),
-                    Renewed::Alive(_)
+                    Renewed::Alive { .. }
                 ));
                 let held: Vec<_> = claims.iter().map(|claim| claim.held).collect();
                 assert!(lease.orders(worker.id, &held).await.unwrap().is_empty());
