@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use aegis_model::limits::{KILL_AFTER_MS, LEASE_TTL_MS};
+use aegis_model::limits::{DURATION_MS_MAX, KILL_AFTER_MS, LEASE_TTL_MS};
 use aegis_store::Store;
 use tokio::sync::mpsc;
 
@@ -172,6 +172,17 @@ impl WorkerBuilder {
     /// [`WorkerError`]; nothing was started.
     pub fn build(mut self) -> Result<Worker, WorkerError> {
         self.check()?;
+        let options = &mut self.options;
+        for text in [
+            &mut options.name,
+            &mut options.host,
+            &mut options.release,
+            &mut options.build,
+            &mut options.digest,
+        ] {
+            // For people only, and PostgreSQL stores no NUL.
+            *text = text.replace('\0', "\u{fffd}");
+        }
         self.options.start_ttl = self.start_ttl.unwrap_or(self.options.lease_ttl / 2);
         let kinds = self.kinds()?;
         let http = HttpClient::new(self.http);
@@ -194,6 +205,19 @@ impl WorkerBuilder {
                 found: format!("{} ms", ttl.as_millis()),
                 bounds: "100 ms to 1 h",
             });
+        }
+        let longest = Duration::from_millis(DURATION_MS_MAX.unsigned_abs());
+        for (name, found) in [
+            ("kill_after", Some(self.options.kill_after)),
+            ("start_ttl", self.start_ttl),
+        ] {
+            if let Some(found) = found.filter(|found| *found > longest) {
+                return Err(WorkerError::Setting {
+                    name,
+                    found: format!("{} ms", found.as_millis()),
+                    bounds: "at most 10 years",
+                });
+            }
         }
         let mut slots = vec![("slots", self.options.slots)];
         slots.extend(
@@ -228,11 +252,11 @@ impl WorkerBuilder {
             let queue = options.queue.unwrap_or_else(|| self.queue.clone());
             let name = handler.kind().to_owned();
             for (field, text) in [("queue", &queue), ("kind", &name)] {
-                if text.is_empty() || text.chars().count() > 200 {
+                if text.is_empty() || text.chars().count() > 200 || text.contains('\0') {
                     return Err(WorkerError::Setting {
                         name: field,
                         found: format!("{} characters long", text.chars().count()),
-                        bounds: "1 to 200 characters",
+                        bounds: "1 to 200 characters, without NUL",
                     });
                 }
             }

@@ -2,13 +2,14 @@
 //!
 //! Invariants: a permit of the gate is taken before SQL is sent and kept until what was claimed is registered or the reply is
 //! known; a lost answer is asked for again under the same request id; a suspect runs alone; housekeeping goes on while the
-//! worker is busy, at most one tick a second.
+//! worker is busy and while it drains, at most one tick a second beside what falls due; what waits too long in the local
+//! queue goes back, for others.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use aegis_store::listen::Listener;
-use aegis_store::{AcquireRequest, Acquired, Claim, Cursor, StoreError};
+use aegis_store::{AcquireRequest, Acquired, Claim, Cursor, KindCapacity, StoreError};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use uuid::Uuid;
@@ -23,12 +24,20 @@ use crate::writer::{Pause, jittered};
 
 /// Reports waiting beyond the slots: more, and the claimer waits for the database to take them.
 const UNREPORTED_MAX: usize = 1000;
+/// Claimed and not started for so long: the work before it was misjudged.
+const WAIT_MAX: Duration = Duration::from_secs(1);
+/// Shortest time to the next tick, because something falls due.
+const DUE_MIN: Duration = Duration::from_millis(50);
+/// The same after a tick at which nothing was for this worker: other queues' tasks must not make it busy.
+const OTHERS_DUE_MIN: Duration = Duration::from_millis(250);
 
 struct Claimer {
     shared: Arc<Shared>,
     events: mpsc::UnboundedSender<Event>,
     cursor: Cursor,
-    supply: Supply,
+    /// By kind.
+    supply: Vec<Supply>,
+    due_min: Duration,
     /// The last tick found a suspect.
     suspects: bool,
     /// This worker has to become empty and take suspects.
@@ -42,8 +51,37 @@ struct Claimer {
 enum Supply {
     /// Perhaps there is more.
     More,
-    /// It found less than was asked for: only a hint or a tick makes another look worthwhile.
+    /// It found less than there was room for: only a hint or a tick makes another look worthwhile.
     Exhausted,
+}
+
+/// What a kind's share of an acquisition says about more. A kind or queue that was filled to its own limit says nothing:
+/// there may be more, once there is room again.
+fn supply_after(
+    asked: usize,
+    given: usize,
+    capacity: &KindCapacity,
+    of_kind: usize,
+    of_queue: usize,
+) -> Supply {
+    let filled = |given: usize, free: i32| usize::try_from(free).is_ok_and(|free| given >= free);
+    if given > 0
+        && (given >= asked
+            || filled(of_kind, capacity.kind_free)
+            || filled(of_queue, capacity.queue_free))
+    {
+        Supply::More
+    } else {
+        Supply::Exhausted
+    }
+}
+
+/// What an acquisition was asked for and gave.
+struct Took {
+    asked: usize,
+    given: usize,
+    capacity: Vec<KindCapacity>,
+    of_kind: Vec<usize>,
 }
 
 /// Which statement an acquisition uses.
@@ -53,7 +91,7 @@ enum What {
     Suspect,
 }
 
-/// Runs until the gate drains.
+/// Runs until it is dropped; while the gate drains it only keeps house.
 pub(crate) async fn run(shared: Arc<Shared>, events: mpsc::UnboundedSender<Event>) {
     let mut hints = Hints::new(&shared);
     let mut claimer = Claimer {
@@ -62,7 +100,8 @@ pub(crate) async fn run(shared: Arc<Shared>, events: mpsc::UnboundedSender<Event
             lane: rand::random_range(0..=i32::MAX),
             tenant: 0,
         },
-        supply: Supply::More,
+        supply: vec![Supply::More; shared.kinds.all.len()],
+        due_min: DUE_MIN,
         suspects: false,
         duty: false,
         alone: false,
@@ -71,19 +110,21 @@ pub(crate) async fn run(shared: Arc<Shared>, events: mpsc::UnboundedSender<Event
     let mut tick_at = Instant::now();
     loop {
         claimer.shared.counters.claim_ticks.add(1);
-        if claimer.shared.gate.state() == GateState::Draining {
-            return;
-        }
         if Instant::now() >= tick_at {
             tick_at = Instant::now() + claimer.tick().await;
         }
+        if claimer.shared.gate.state() == GateState::Draining {
+            tokio::time::sleep_until(tick_at).await;
+            continue;
+        }
+        claimer.return_waiting();
         if claimer.claim().await {
             continue;
         }
         tokio::select! {
             () = tokio::time::sleep_until(tick_at) => {}
             () = claimer.shared.wake.notified() => {}
-            () = hints.next() => claimer.supply = Supply::More,
+            () = hints.next() => claimer.supply.fill(Supply::More),
             () = claimer.shared.drain.cancelled() => {
                 claimer.shared.gate.until(|view| view.state() == GateState::Draining).await;
             }
@@ -98,23 +139,41 @@ impl Claimer {
         let Some(incarnation) = self.shared.incarnation() else {
             return every;
         };
+        self.shared.counters.ticks.add(1);
         match self.shared.store.tick(incarnation.id).await {
             Ok(tick) => {
-                self.supply = if tick.claimable {
+                self.supply.fill(if tick.claimable {
                     Supply::More
                 } else {
                     Supply::Exhausted
-                };
+                });
                 self.suspects = tick.suspects;
                 self.duty = tick.duty;
-                let due = Duration::from_millis(tick.next_due_ms.unsigned_abs());
-                jittered(every).min(due.max(Duration::from_millis(50)))
+                let due = Duration::from_millis(u64::try_from(tick.next_due_ms).unwrap_or(0));
+                let next = jittered(every).min(due.max(self.due_min));
+                self.due_min = due_min(tick.claimable, next < every.mul_f64(0.75));
+                next
             }
             Err(error) => {
                 tracing::warn!(error = %error, "a tick failed");
                 jittered(every)
             }
         }
+    }
+
+    /// Hands back what has waited too long for a slot of this worker.
+    fn return_waiting(&self) {
+        let waiting = self.shared.executor.take_waiting(WAIT_MAX);
+        if waiting.is_empty() {
+            return;
+        }
+        tracing::info!(
+            tasks = waiting.len(),
+            "claimed tasks found no slot in time; they are handed back"
+        );
+        let shared = Arc::clone(&self.shared);
+        // In flight until it is answered, so a drain waits for it.
+        tokio::spawn(async move { hand_back(&shared, waiting).await });
     }
 
     /// Claims once, if there is room and reason. True: look again at once.
@@ -132,34 +191,59 @@ impl Claimer {
             return false;
         }
         if self.suspects && in_flight == 0 {
-            self.suspects = self.acquire(&incarnation, What::Suspect).await > 0;
+            self.suspects = self.acquire(&incarnation, What::Suspect).await.given > 0;
             self.alone = self.suspects;
             return true;
         }
-        if self.duty || self.supply == Supply::Exhausted {
+        if self.duty || self.supply.iter().all(|one| *one == Supply::Exhausted) {
             return false;
         }
         if in_flight > shared.options.slots + UNREPORTED_MAX {
             return false;
         }
         let room = shared.executor.room(&shared.kinds);
-        if room.count == 0 || !room.worthwhile {
+        let promising = room.kinds.iter().any(|capacity| {
+            let kind = shared.kinds.find(&capacity.queue, &capacity.kind);
+            kind.is_some_and(|kind| self.supply[kind.index] == Supply::More)
+        });
+        if room.count == 0 || !room.worthwhile || !promising {
             return false;
         }
-        let asked = room.count;
-        let given = self.acquire(&incarnation, What::Ready).await;
-        if given < asked {
-            self.supply = Supply::Exhausted;
+        let took = self.acquire(&incarnation, What::Ready).await;
+        for capacity in &took.capacity {
+            let Some(kind) = self.shared.kinds.find(&capacity.queue, &capacity.kind) else {
+                continue;
+            };
+            let of_queue = self.shared.kinds.all.iter();
+            let of_queue = of_queue
+                .filter(|other| other.queue_index == kind.queue_index)
+                .map(|other| took.of_kind[other.index])
+                .sum();
+            self.supply[kind.index] = supply_after(
+                took.asked,
+                took.given,
+                capacity,
+                took.of_kind[kind.index],
+                of_queue,
+            );
         }
-        given > 0
+        took.given > 0
     }
 
-    /// One acquisition, with its permit. Answers how many tasks it gave.
-    async fn acquire(&mut self, incarnation: &Arc<Incarnation>, what: What) -> usize {
+    /// One acquisition, with its permit.
+    async fn acquire(&mut self, incarnation: &Arc<Incarnation>, what: What) -> Took {
+        let mut took = Took {
+            asked: 0,
+            given: 0,
+            capacity: Vec::new(),
+            of_kind: vec![0; self.shared.kinds.all.len()],
+        };
         let Some(permit) = self.shared.gate.permit() else {
-            return 0;
+            return took;
         };
         let room = self.shared.executor.room(&self.shared.kinds);
+        took.asked = room.count;
+        took.capacity.clone_from(&room.kinds);
         let request = AcquireRequest {
             worker: incarnation.id,
             request: Uuid::new_v4(),
@@ -174,16 +258,17 @@ impl Claimer {
                 if matches!(error, StoreError::NotAdopted) {
                     self.events.send(Event::Regressed).ok();
                 }
-                return 0;
+                return took;
             }
         };
         if let Some(cursor) = acquired.cursor {
             self.cursor = cursor;
         }
-        let given = acquired.claims.len();
-        self.shared.counters.claimed.add(given);
-        self.register(&permit, incarnation, acquired.claims).await;
-        given
+        took.given = acquired.claims.len();
+        self.shared.counters.claimed.add(took.given);
+        self.register(&permit, incarnation, acquired.claims, &mut took.of_kind)
+            .await;
+        took
     }
 
     /// Asks until the answer is known, or the lease is over: then nothing that was claimed can be started any more.
@@ -225,7 +310,13 @@ impl Claimer {
     }
 
     /// Registers what was claimed and starts it; or hands it back, when the gate has closed meanwhile.
-    async fn register(&self, permit: &Permit, incarnation: &Arc<Incarnation>, claims: Vec<Claim>) {
+    async fn register(
+        &self,
+        permit: &Permit,
+        incarnation: &Arc<Incarnation>,
+        claims: Vec<Claim>,
+        of_kind: &mut [usize],
+    ) {
         if claims.is_empty() {
             return;
         }
@@ -243,6 +334,7 @@ impl Claimer {
                 tracing::error!(task = %claim.held.task, kind = %lane.kind, "a task of a kind without a handler was claimed");
                 continue;
             };
+            of_kind[kind.index] += 1;
             executions.push(Execution::new(&self.shared, incarnation, kind, claim));
         }
         if permit.register(&executions) {
@@ -250,6 +342,15 @@ impl Claimer {
         } else {
             hand_back(&self.shared, executions).await;
         }
+    }
+}
+
+/// How soon the next tick may come because something falls due.
+fn due_min(claimable: bool, was_early: bool) -> Duration {
+    if claimable || !was_early {
+        DUE_MIN
+    } else {
+        OTHERS_DUE_MIN
     }
 }
 
@@ -302,6 +403,31 @@ impl Hints {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_a_kind_with_room_left_over_is_exhausted() {
+        let capacity = |kind_free, queue_free| KindCapacity {
+            queue: "q".to_owned(),
+            kind: "k".to_owned(),
+            kind_free,
+            queue_free,
+        };
+        let after =
+            |given, of_kind, of_queue| supply_after(10, given, &capacity(2, 5), of_kind, of_queue);
+        assert_eq!(after(2, 2, 2), Supply::More, "the kind's own limit");
+        assert_eq!(after(5, 1, 5), Supply::More, "the queue's limit");
+        assert_eq!(after(10, 1, 1), Supply::More, "as much as was asked for");
+        assert_eq!(after(1, 1, 1), Supply::Exhausted);
+        assert_eq!(after(2, 0, 0), Supply::Exhausted, "another kind's");
+        assert_eq!(after(0, 0, 0), Supply::Exhausted);
+    }
+
+    #[test]
+    fn tasks_of_others_that_fall_due_make_nobody_busy() {
+        assert_eq!(due_min(true, true), DUE_MIN);
+        assert_eq!(due_min(false, false), DUE_MIN);
+        assert_eq!(due_min(false, true), OTHERS_DUE_MIN);
+    }
 
     #[test]
     fn ticks_and_beats_together_stay_at_one_query_a_second() {

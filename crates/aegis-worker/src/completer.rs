@@ -13,12 +13,16 @@ use aegis_model::limits::{COMPLETION_GROUP_MAX, COMPLETION_GROUP_MS};
 use aegis_model::{Held, Outcome, State};
 use aegis_store::StoreError;
 use aegis_store::guarded::{Completion, Failure};
+use futures_util::future::BoxFuture;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use crate::execution::Execution;
 use crate::shared::Shared;
 use crate::writer::{Pause, Resolved};
+
+/// How long a result is offered to a database that refuses it for a reason that it is not known to get over.
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// An execution whose result is ready.
 pub(crate) struct Finished {
@@ -69,7 +73,8 @@ fn by_owner(group: Vec<Finished>) -> Vec<Vec<Finished>> {
 }
 
 /// Writes one owner's group until each of its rows is answered, or the worker has ended.
-async fn write(shared: &Shared, mut group: Vec<Finished>) {
+async fn write(shared: &Arc<Shared>, mut group: Vec<Finished>) {
+    let since = Instant::now();
     let mut pause = Pause::new();
     while !group.is_empty() {
         let completions = group
@@ -93,15 +98,23 @@ async fn write(shared: &Shared, mut group: Vec<Finished>) {
                 tracing::warn!(tasks = group.len(), error = %error, "completions wait for the database");
             }
             Err(error) if group.len() == 1 => {
-                if let Some(one) = group.pop() {
+                // Perhaps the database's mood and not the row's fault: a result is worth some patience.
+                let over = error.blames_data()
+                    || since.elapsed() > PATIENCE
+                    || !group[0].execution.incarnation.fence.is_eligible();
+                if over && let Some(one) = group.pop() {
                     charge(shared, one, &error).await;
+                } else {
+                    tracing::error!(error = %crate::task_error::chain(&error), "a completion was refused; it is tried again");
                 }
             }
             Err(error) => {
-                // Not one row's data (those are bisected by the store): each alone, so that no row holds up the others.
+                // Not one row's data (those are bisected by the store): each by itself, so that no row holds up the others.
                 tracing::error!(tasks = group.len(), error = %error, "a group of completions was refused; each is tried alone");
                 for one in std::mem::take(&mut group) {
-                    Box::pin(write(shared, vec![one])).await;
+                    let shared = Arc::clone(shared);
+                    // In flight until it is answered, so a drain waits for it.
+                    tokio::spawn(write_apart(shared, one));
                 }
             }
         }
@@ -118,6 +131,10 @@ async fn write(shared: &Shared, mut group: Vec<Finished>) {
         pause.wait().await;
     }
     shared.wake.notify_one();
+}
+
+fn write_apart(shared: Arc<Shared>, one: Finished) -> BoxFuture<'static, ()> {
+    Box::pin(async move { write(&shared, vec![one]).await })
 }
 
 /// Takes one row's answer. Gives it back when it has to be sent again.

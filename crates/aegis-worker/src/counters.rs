@@ -69,6 +69,8 @@ counters! {
     renewals_missed,
     /// Operations dispatched, repeats included.
     dispatched,
+    /// Ticks of housekeeping sent.
+    ticks,
     /// Times the claim loop went round.
     claim_ticks,
     /// Steps, checkpoints, results of operations and calls of `progress`.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use aegis_model::limits::PAYLOAD_BYTES_MAX;
+use aegis_model::limits::{PAYLOAD_BYTES_MAX, duration_ms};
 use aegis_model::{Cause, ErrorCode, Held, OperationState, Outcome, State};
 use aegis_store::StoreError;
 use aegis_store::guarded::{Failure, Release};
@@ -40,6 +40,8 @@ pub(crate) struct Facts {
     pub(crate) standing: Standing,
     /// A claim that only settles open operations: the dispatched ones that this attempt did not reach.
     pub(crate) settling: Option<Vec<String>>,
+    /// The same: those that it did reach, and left without an answer.
+    pub(crate) left_open: Vec<String>,
 }
 
 /// How the claim stands.
@@ -127,11 +129,13 @@ pub(crate) fn decide(facts: Facts) -> End {
         }
         Some(Poison::LeaseLost) => return given_up(CancelReason::LeaseLost, eligible),
         Some(Poison::Cancelled(reason)) => return given_up(reason, eligible),
-        Some(Poison::SettlingOnly) => return settled(facts.settling.unwrap_or_default()),
+        Some(Poison::SettlingOnly) => {
+            return settled(facts.settling.unwrap_or_default(), &facts.left_open);
+        }
         None => {}
     }
     let error = match (facts.returned, facts.settling) {
-        (Returned::Result(_), Some(untouched)) => return settled(untouched),
+        (Returned::Result(_), Some(untouched)) => return settled(untouched, &facts.left_open),
         (Returned::Result(result), None) if result.len() > PAYLOAD_BYTES_MAX => {
             return fail(
                 ErrorCode::PAYLOAD_TOO_LARGE.as_str(),
@@ -215,8 +219,14 @@ fn given_up(reason: CancelReason, eligible: bool) -> End {
 }
 
 /// The end of a claim that only settles. What its handler no longer reaches, nothing automatic will settle.
-fn settled(untouched: Vec<String>) -> End {
+fn settled(untouched: Vec<String>, left_open: &[String]) -> End {
     if untouched.is_empty() {
+        // Charged, although the handler swallowed it: else it would come back for ever.
+        if !left_open.is_empty() {
+            let open = left_open.join(", ");
+            let message = format!("the handler returned and left {open} without an answer");
+            return fail("operation_open", message, true);
+        }
         return End::Complete(None);
     }
     let note = format!(
@@ -234,12 +244,14 @@ pub(crate) async fn report(execution: Arc<Execution>, returned: Returned) {
         position.ended = true;
         position.held
     };
+    let (settling, left_open) = open_operations(&execution).await;
     let facts = Facts {
         returned,
         poison: execution.poisoned(),
         cancelled: execution.canceller.reason(),
         standing: standing(&execution),
-        settling: untouched(&execution).await,
+        settling,
+        left_open,
     };
     let drained = facts.cancelled == Some(CancelReason::Drain);
     match decide(facts) {
@@ -292,23 +304,30 @@ fn count(execution: &Execution, end: &End, drained: bool) {
     }
 }
 
-/// In a claim that only settles: the open operations that this attempt did not reach.
-async fn untouched(execution: &Execution) -> Option<Vec<String>> {
+/// In a claim that only settles: the open operations that this attempt did not reach, and those that it left open.
+async fn open_operations(execution: &Execution) -> (Option<Vec<String>>, Vec<String>) {
     if !execution.is_settling() {
-        return None;
+        return (None, Vec::new());
     }
     let Ok(parts) = execution.parts().await else {
-        return Some(Vec::new());
+        return (Some(Vec::new()), Vec::new());
     };
     let ledger = parts
         .ledger
         .lock()
         .unwrap_or_else(std::sync::PoisonError::into_inner);
-    let open = ledger.entries.values().filter(|entry| {
-        entry.state == OperationState::Dispatched
-            && !execution.was_used(Used::Operation, &entry.name, &entry.key)
-    });
-    Some(open.map(|entry| entry.id.clone()).collect())
+    let (mut untouched, mut left_open) = (Vec::new(), Vec::new());
+    for entry in ledger.entries.values() {
+        if entry.state != OperationState::Dispatched || execution.was_settled(&entry.id) {
+            continue;
+        }
+        if execution.was_used(Used::Operation, &entry.name, &entry.key) {
+            left_open.push(entry.id.clone());
+        } else {
+            untouched.push(entry.id.clone());
+        }
+    }
+    (Some(untouched), left_open)
 }
 
 fn standing(execution: &Execution) -> Standing {
@@ -374,7 +393,7 @@ async fn send(execution: &Execution, held: Held, end: &End) -> Result<Outcome<St
                 message: message.clone(),
                 retryable: *retryable,
                 details: details.clone(),
-                retry_after_ms: retry_after.map(to_ms),
+                retry_after_ms: retry_after.map(duration_ms),
             };
             let answers = store.fail(vec![failure]).await?;
             Ok(answers.into_iter().next().unwrap_or(Outcome::Unknown))
@@ -391,7 +410,7 @@ async fn send(execution: &Execution, held: Held, end: &End) -> Result<Outcome<St
                     held,
                     cause: *cause,
                     run_at: *run_at,
-                    run_after_ms: after.map(to_ms),
+                    run_after_ms: after.map(duration_ms),
                     unknown_operations: unknown.clone(),
                     note: note.clone(),
                 })
@@ -399,10 +418,6 @@ async fn send(execution: &Execution, held: Held, end: &End) -> Result<Outcome<St
         }
         End::Complete(_) | End::Nothing => Ok(Outcome::Unknown),
     }
-}
-
-fn to_ms(duration: Duration) -> i64 {
-    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]

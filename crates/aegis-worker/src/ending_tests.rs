@@ -9,6 +9,7 @@ fn facts(returned: Returned) -> Facts {
         cancelled: None,
         standing: Standing::Eligible,
         settling: None,
+        left_open: Vec::new(),
     }
 }
 
@@ -156,6 +157,22 @@ fn a_settling_claim_completes_or_doubts_what_it_did_not_reach() {
     let end = settling(ok(), None, &["op"]);
     assert_eq!(cause(&end), Some(Cause::Unknown));
     assert!(matches!(settling(error(), None, &["op"]), End::Fail { .. }));
+}
+
+#[test]
+fn a_settling_claim_that_leaves_an_operation_open_is_charged() {
+    for poison in [None, Some(Poison::SettlingOnly)] {
+        let end = decide(Facts {
+            poison,
+            settling: Some(Vec::new()),
+            left_open: vec!["op".to_owned()],
+            ..facts(ok())
+        });
+        assert!(
+            matches!(&end, End::Fail { code, retryable: true, .. } if code == "operation_open"),
+            "{end:?}"
+        );
+    }
 }
 
 #[test]

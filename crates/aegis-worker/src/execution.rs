@@ -6,6 +6,7 @@
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 use aegis_store::Claim;
 use tokio::sync::OnceCell;
@@ -45,6 +46,8 @@ pub(crate) struct Execution {
     pub(crate) kind: Arc<Kind>,
     /// As claimed; the input is taken out when it starts.
     pub(crate) claim: Claim,
+    /// When it reached this worker.
+    pub(crate) claimed_at: Instant,
     pub(crate) canceller: Canceller,
     pub(crate) writer: Writer,
     pub(crate) parts: OnceCell<Parts>,
@@ -57,6 +60,8 @@ pub(crate) struct Execution {
     input: Mutex<Option<Vec<u8>>>,
     poison: Mutex<Option<Poison>>,
     used: Mutex<HashSet<(Used, String, String)>>,
+    /// Operations that got an answer in this attempt, by id.
+    settled: Mutex<HashSet<String>>,
     stage: AtomicU8,
 }
 
@@ -77,6 +82,7 @@ impl Execution {
             shared: Arc::clone(shared),
             incarnation: Arc::clone(incarnation),
             kind: Arc::clone(kind),
+            claimed_at: Instant::now(),
             canceller: Canceller::default(),
             writer: Writer::new(position),
             parts: OnceCell::new(),
@@ -86,6 +92,7 @@ impl Execution {
             input: Mutex::new(Some(input)),
             poison: Mutex::new(None),
             used: Mutex::new(HashSet::new()),
+            settled: Mutex::new(HashSet::new()),
             stage: AtomicU8::new(0),
             claim,
         };
@@ -198,6 +205,22 @@ impl Execution {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .contains(&(what, name.to_owned(), key.to_owned()))
+    }
+
+    /// The ledger has an answer for an operation, or knows that it did not happen.
+    pub(crate) fn note_settled(&self, operation: &str) {
+        self.settled
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(operation.to_owned());
+    }
+
+    /// Was an operation settled in this attempt?
+    pub(crate) fn was_settled(&self, operation: &str) -> bool {
+        self.settled
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .contains(operation)
     }
 
     /// Something moved.

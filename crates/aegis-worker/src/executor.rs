@@ -130,6 +130,22 @@ impl Executor {
         state.queued.drain(..).collect()
     }
 
+    /// Takes out what has waited longer than `patience`: another worker may have a slot for it. Their kinds are misjudged as
+    /// short, so nothing is claimed ahead for them until short executions show otherwise.
+    pub(crate) fn take_waiting(&self, patience: Duration) -> Vec<Arc<Execution>> {
+        let mut state = self.state();
+        let (waiting, rest) = std::mem::take(&mut state.queued)
+            .into_iter()
+            .partition::<Vec<_>, _>(|execution| execution.claimed_at.elapsed() > patience);
+        state.queued = rest.into();
+        for execution in &waiting {
+            state.queued_of_kind[execution.kind.index] -= 1;
+            state.queued_of_queue[execution.kind.queue_index] -= 1;
+            execution.kind.pace.measured(patience);
+        }
+        waiting
+    }
+
     fn pump(&self) {
         loop {
             let Some(next) = self.next() else { return };
@@ -216,7 +232,9 @@ async fn run(execution: Arc<Execution>) {
         } else {
             Returned::NotStarted
         };
-    execution.kind.pace.measured(started.elapsed());
+    if !matches!(returned, Returned::NotStarted) {
+        execution.kind.pace.measured(started.elapsed());
+    }
     execution.set_stage(Stage::Stopped);
     let shared = Arc::clone(&execution.shared);
     shared.executor.stopped(&execution);

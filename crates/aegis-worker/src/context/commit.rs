@@ -5,8 +5,10 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use aegis_model::limits::{CHECKPOINT_BYTES_MAX, PAYLOAD_BYTES_MAX};
+use aegis_store::StoreError;
 use aegis_store::guarded::{self, Completion, SaveTo};
 use aegis_store::transaction::commit_checked;
 use futures_util::future::BoxFuture;
@@ -18,7 +20,10 @@ use tokio_postgres::Transaction;
 use crate::context::TaskContext;
 use crate::execution::{Execution, raised};
 use crate::task_error::{EngineStop, TaskError};
-use crate::writer::{Position, Resolved};
+use crate::writer::{Pause, Position, Resolved};
+
+/// What the roles say, too.
+const IDLE_IN_TRANSACTION_MAX: Duration = Duration::from_secs(10);
 
 impl<C: Serialize + DeserializeOwned> TaskContext<C> {
     /// Runs the handler's own SQL and saves a checkpoint in one fenced transaction. Gives what `sql` gave.
@@ -115,8 +120,9 @@ where
         protocol,
         data,
     };
-    let mut client = store.handler_pool().get().await.map_err(pool_error)?;
+    let mut client = connection(execution).await?;
     let transaction = client.transaction().await?;
+    limit_idling(execution, &transaction).await?;
     let value = sql(&transaction).await?;
     let Some(saved) = guarded::fence_in(&*transaction, &to, lane).await? else {
         transaction.rollback().await.ok();
@@ -147,9 +153,9 @@ where
     F: for<'t> FnOnce(&'t Transaction<'t>) -> BoxFuture<'t, Result<T, TaskError>> + Send + 'static,
 {
     still_open(position)?;
-    let store = &execution.shared.store;
-    let mut client = store.handler_pool().get().await.map_err(pool_error)?;
+    let mut client = connection(execution).await?;
     let transaction = client.transaction().await?;
+    limit_idling(execution, &transaction).await?;
     let value = sql(&transaction).await?;
     let result = serde_json::to_vec(&value)?;
     check_size("the result", result.len(), PAYLOAD_BYTES_MAX)?;
@@ -221,13 +227,34 @@ fn check_size(what: &str, bytes: usize, limit: usize) -> Result<(), TaskError> {
     Ok(())
 }
 
-#[expect(
-    clippy::needless_pass_by_value,
-    reason = "made to be named in map_err, which passes by value"
-)]
-fn pool_error(error: deadpool_postgres::PoolError) -> TaskError {
-    TaskError::retryable(
-        aegis_model::ErrorCode::UNREACHABLE.as_str(),
-        format!("no connection for the handler's own SQL: {error}"),
-    )
+/// A connection for the handler's own SQL. None free is no fault of the handler's: it waits, while it may go on at all.
+async fn connection(execution: &Execution) -> Result<deadpool_postgres::Object, TaskError> {
+    let mut pause = Pause::new();
+    loop {
+        match execution.shared.store.handler_pool().get().await {
+            Ok(client) => return Ok(client),
+            Err(error) => {
+                tracing::warn!(task = %execution.claim.held.task, error = %error, "no connection for the handler's own SQL yet");
+                execution
+                    .try_again(StoreError::from(error), &mut pause)
+                    .await?;
+                execution.may_begin()?;
+            }
+        }
+    }
+}
+
+/// A transaction that outlived its lease would hold locks for nobody.
+async fn limit_idling(
+    execution: &Execution,
+    transaction: &Transaction<'_>,
+) -> Result<(), TaskError> {
+    let limit_ms = execution
+        .shared
+        .options
+        .lease_ttl
+        .min(IDLE_IN_TRANSACTION_MAX)
+        .as_millis();
+    let sql = format!("SET LOCAL idle_in_transaction_session_timeout = {limit_ms}");
+    Ok(transaction.batch_execute(&sql).await?)
 }

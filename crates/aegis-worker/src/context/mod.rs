@@ -180,11 +180,12 @@ pub(crate) fn first_use(
         Used::Step => "step",
         Used::Operation => "operation",
     };
-    if name.is_empty() || name.len() > 200 || key.len() > 500 {
+    let nul = name.contains('\0') || key.contains('\0');
+    if name.is_empty() || name.len() > 200 || key.len() > 500 || nul {
         return Err(TaskError::terminal(
             "bad_key",
             format!(
-                "{word} `{name}` key `{key}`: use a name of 1 to 200 bytes and a key of at most 500"
+                "{word} `{name}` key `{key}`: use a name of 1 to 200 bytes and a key of at most 500, without NUL"
             ),
         ));
     }

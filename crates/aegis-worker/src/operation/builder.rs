@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aegis_model::Class;
-use aegis_model::limits::QUIET_MS;
+use aegis_model::limits::{DURATION_MS_MAX, QUIET_MS};
 use futures_util::future::BoxFuture;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -96,26 +96,26 @@ impl<'a> OperationBuilder<'a> {
     /// For `idempotent`: how long the downstream remembers the key. Past it, minus a margin, a person decides. Without it
     /// the downstream is believed to remember for ever.
     pub fn key_retention(mut self, retention: Duration) -> Self {
-        self.plan.key_retention = Some(retention);
+        self.plan.key_retention = Some(storable(retention));
         self
     }
 
     /// How much earlier than its retention a key counts as forgotten; a minute unless said otherwise.
     pub fn margin(mut self, margin: Duration) -> Self {
-        self.plan.margin = margin;
+        self.plan.margin = storable(margin);
         self
     }
 
     /// How long one call may take; 30 s unless said otherwise. Then its answer counts as lost.
     pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.plan.timeout = timeout.max(Duration::from_millis(1));
+        self.plan.timeout = storable(timeout).max(Duration::from_millis(1));
         self
     }
 
     /// For `queryable`: how long after the timeout a request may still arrive; 30 s unless said otherwise. It must be longer
     /// than any request can live.
     pub fn quiet(mut self, quiet: Duration) -> Self {
-        self.plan.quiet = quiet;
+        self.plan.quiet = storable(quiet);
         self
     }
 
@@ -193,6 +193,11 @@ impl<'a> OperationBuilder<'a> {
         .await?;
         decoded(answer)
     }
+}
+
+/// At most ten years, so that sums of durations stay within every clock.
+fn storable(duration: Duration) -> Duration {
+    duration.min(Duration::from_millis(DURATION_MS_MAX.unsigned_abs()))
 }
 
 /// The ledger keeps what the downstream said; whether the handler can read it is another question.

@@ -9,6 +9,7 @@ use std::future::Future;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
+use aegis_model::limits::duration_ms;
 use aegis_model::operation::{NextStep, next_step};
 use aegis_model::{Class, ErrorCode, OperationState, Resolution};
 use aegis_store::guarded::LedgerEntry;
@@ -339,7 +340,9 @@ impl Flow<'_> {
                 result: result.to_string().into_bytes(),
                 note: note.map(str::to_owned),
             })
-            .await
+            .await?;
+        self.execution.note_settled(&self.id);
+        Ok(())
     }
 
     /// The downstream said for sure that nothing was applied, and nothing of before is open: the dispatch is taken back.
@@ -350,7 +353,9 @@ impl Flow<'_> {
                 protocol: self.protocol(),
                 note: message.to_owned(),
             })
-            .await
+            .await?;
+        self.execution.note_settled(&self.id);
+        Ok(())
     }
 
     /// The stored answer.
@@ -401,7 +406,7 @@ impl Flow<'_> {
     }
 
     fn dispatch_verb(&self, probed: bool, before: i32) -> DispatchVerb {
-        let ms = |duration: Duration| i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
+        let ms = duration_ms;
         DispatchVerb {
             id: self.id.clone(),
             name: self.plan.name.clone(),

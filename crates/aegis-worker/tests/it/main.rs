@@ -11,6 +11,7 @@ mod commit;
 mod drain;
 mod ends;
 mod happy;
+mod hostile;
 mod http;
 mod lease;
 mod lost_answers;

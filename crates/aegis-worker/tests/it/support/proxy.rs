@@ -3,6 +3,7 @@
 //! It looks for the text of a statement in what a client sends, so the client must send statements unnamed.
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -34,6 +35,9 @@ pub(crate) struct Proxy {
     database: String,
     cut: Arc<Mutex<Option<Cut>>>,
     line: watch::Sender<Line>,
+    /// Connections opened before this many are half-open: nothing gets through, and nobody says so.
+    frozen: watch::Sender<usize>,
+    opened: Arc<AtomicUsize>,
 }
 
 trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
@@ -62,8 +66,11 @@ impl Proxy {
             database: config.get_dbname().unwrap().to_owned(),
             cut: Arc::default(),
             line: watch::channel(Line::Up).0,
+            frozen: watch::channel(0).0,
+            opened: Arc::default(),
         };
         let (cut, line) = (Arc::clone(&proxy.cut), proxy.line.subscribe());
+        let (frozen, opened) = (proxy.frozen.subscribe(), Arc::clone(&proxy.opened));
         tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
                 let server: Box<dyn Stream> = match &target {
@@ -72,7 +79,18 @@ impl Proxy {
                         Box::new(TcpStream::connect((host.as_str(), *port)).await.unwrap())
                     }
                 };
-                tokio::spawn(carry(client, server, Arc::clone(&cut), line.clone()));
+                let number = opened.fetch_add(1, Ordering::SeqCst);
+                let carried = carry(client, server, Arc::clone(&cut), line.clone());
+                let mut frozen = frozen.clone();
+                tokio::spawn(async move {
+                    tokio::pin!(carried);
+                    let froze = async { frozen.wait_for(|frozen| number < *frozen).await.is_ok() };
+                    tokio::select! {
+                        () = &mut carried => {}
+                        // Neither read, nor written, nor closed.
+                        _ = froze => std::future::pending().await,
+                    }
+                });
             }
         });
         proxy
@@ -93,6 +111,11 @@ impl Proxy {
     /// Has the armed cut happened?
     pub(crate) fn was_cut(&self) -> bool {
         self.cut.lock().unwrap().is_none()
+    }
+
+    /// Every connection so far is half-open from now on; new ones work.
+    pub(crate) fn freeze(&self) {
+        self.frozen.send_replace(self.opened.load(Ordering::SeqCst));
     }
 
     pub(crate) fn line(&self, line: Line) {
