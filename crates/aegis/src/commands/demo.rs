@@ -21,8 +21,11 @@ use crate::output::{Output, line};
 /// The orders that come with the program.
 const EXAMPLE: &[u8] = include_bytes!("../../../../examples/orders.csv");
 
+const EXIT_CODES: &str = "Exit codes: 0 every promise was kept; 1 one was broken, or the evidence does not show that all were \
+    kept; 4 the orders cannot be read; 5 there is no PostgreSQL, or it cannot be used.";
+
 #[derive(Debug, Args)]
-#[command(args_conflicts_with_subcommands = true)]
+#[command(args_conflicts_with_subcommands = true, after_help = EXIT_CODES)]
 pub(crate) struct DemoArguments {
     #[command(subcommand)]
     verb: Option<Verb>,
@@ -143,7 +146,10 @@ async fn demo(
     options.keep = arguments.keep;
     options.doubles = arguments.doubles;
     options.fetch_postgres = arguments.fetch_postgres;
-    options.database_url = database.given().map(str::to_owned);
+    options.database_url = database
+        .given()
+        .filter(|_| is_asked_for())
+        .map(str::to_owned);
     options.json = arguments.json || output == Output::Json;
     let story = Story::new(options.json);
     let DemoEnd { kept, verdict, .. } = play(&options, &story).await?;
@@ -153,6 +159,14 @@ async fn demo(
         line(&Value::Object(object).to_string());
     }
     Ok(if kept { Exit::Done } else { Exit::Broken })
+}
+
+/// Whether the database stands on the command line. One in the environment is somebody's own, and the demo leaves it alone.
+fn is_asked_for() -> bool {
+    std::env::args_os().any(|word| {
+        let word = word.to_string_lossy();
+        word == "--database-url" || word.starts_with("--database-url=")
+    })
 }
 
 fn orders(file: Option<&Path>) -> Result<OrdersFile, Failure> {

@@ -22,8 +22,12 @@ use crate::output::{Output, at, note};
 
 use kinds::KindArguments;
 
+const EXIT_CODES: &str = "Exit codes of a worker: 0 drained; 2 its arguments make no sense, or its budgets do not fit into the \
+    grace period; 5 the database; 10 executions were handed back, uncharged; 11 executions were left to their lease; 12 no \
+    slot was left that stops when asked; 13 an execution outlived its lease. A second SIGTERM goes straight to the cancel phase.";
+
 #[derive(Debug, Args)]
-#[command(args_conflicts_with_subcommands = true)]
+#[command(args_conflicts_with_subcommands = true, after_help = EXIT_CODES)]
 pub(crate) struct WorkerArguments {
     #[command(subcommand)]
     verb: Option<Verb>,
