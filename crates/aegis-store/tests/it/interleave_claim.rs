@@ -250,15 +250,15 @@ async fn m14_the_second_of_two_submits_with_a_key_waits_and_gets_the_firsts_task
 
     // When the first rolls back, the key is the second's.
     begin(&one).await;
-    assert!(raw::reserve(&one, "y").done().await.is_some());
-    let pending = raw::reserve(&two, "y");
+    assert!(raw::reserve(&one, &["y"]).done().await.len() == 1);
+    let pending = raw::reserve(&two, &["y"]);
     assert_eq!(pending.blocked().await, ["one"]);
     one.run("rollback").await;
-    assert!(pending.done().await.is_some());
+    assert_eq!(pending.done().await.len(), 1);
 
     // The fact: one statement that inserts or reads gives no row beside an uncommitted twin.
     begin(&one).await;
-    assert!(raw::reserve(&one, "z").done().await.is_some());
+    assert!(raw::reserve(&one, &["z"]).done().await.len() == 1);
     let pending = two.spawn(
         "with i as (insert into aegis.idempotency (tenant, kind, key, task, payload_hash, expires_at)
             values (1, 'k', 'z', gen_random_uuid(), '', now()) on conflict do nothing returning task)
@@ -268,6 +268,25 @@ async fn m14_the_second_of_two_submits_with_a_key_waits_and_gets_the_firsts_task
     commit(&one).await;
     let rows = pending.done().await.unwrap();
     assert!(rows.is_empty(), "the fact has changed: the twin is seen");
+}
+
+/// Keys are reserved in their order whatever the order of the batch, so that two batches cannot wait for each other.
+#[tokio::test]
+async fn keys_are_reserved_in_their_order() {
+    let bed = Bed::new().await;
+    let stepper = Stepper::new(&bed.db).await;
+    let (holder, batch) = (stepper.conn("holder").await, stepper.conn("batch").await);
+    let other = stepper.conn("other").await;
+    bed.value::<i32>("select aegis.tenant_id('default')", &[])
+        .await;
+    begin(&holder).await;
+    raw::reserve(&holder, &["a"]).done().await;
+    let pending = raw::reserve(&batch, &["z", "a"]);
+    assert_eq!(pending.blocked().await, ["holder"]);
+    // It waits for the first key with no other in its hands.
+    assert_eq!(raw::reserve(&other, &["z"]).done().await.len(), 1);
+    commit(&holder).await;
+    assert!(pending.done().await.is_empty());
 }
 
 /// Under REPEATABLE READ the second gets a serialization failure, as documented.

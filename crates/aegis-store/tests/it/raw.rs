@@ -141,21 +141,23 @@ pub(crate) fn read_back(conn: &StepConn, id: Uuid) -> Pending<Option<(i16, Optio
     })
 }
 
-/// Starts to reserve one idempotency key of tenant 1; the id minted for it, when it is new.
-pub(crate) fn reserve(conn: &StepConn, key: &str) -> Pending<Option<Uuid>> {
-    let key = key.to_owned();
+/// Starts to reserve idempotency keys of tenant 1 in the order given; the ids minted for the new ones.
+pub(crate) fn reserve(conn: &StepConn, keys: &[&str]) -> Pending<Vec<Uuid>> {
+    let keys: Vec<String> = keys.iter().map(|key| (*key).to_owned()).collect();
     start(conn, "reserve", async move |session| {
+        let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+        let many = keys.len();
         let params = client::ReserveKeysParams {
             content_type: 0,
             keep_ms: 60_000,
-            tenants: &[1],
-            kinds: &["k"],
-            keys: &[&key],
-            protocols: &[1],
-            inputs: &[b"{}"],
+            tenants: &vec![1; many],
+            kinds: &vec!["k"; many],
+            keys: &keys,
+            protocols: &vec![1; many],
+            inputs: &vec![b"{}".as_slice(); many],
         };
         let rows = client::reserve_keys(&*session, &params).await.unwrap();
-        rows.first().map(|row| row.task)
+        rows.into_iter().map(|row| row.task).collect()
     })
 }
 
