@@ -19,3 +19,4 @@ mod operations;
 mod process;
 mod steps;
 mod support;
+mod suspects;
