@@ -1,6 +1,6 @@
 //! The store: a pool of connections, verified once.
 //!
-//! Invariants: a call that was sent is never dropped half-way by a `select!` or a timeout: [`Store::detached`] runs it in a
+//! Invariants: a call that was sent is never dropped half-way by a `select!` or a timeout: `Store::detached` runs it in a
 //! task of its own, and only its waiter can be dropped. It ends at a deadline all the same, as an answer that was lost, and its
 //! connections are closed, never lent again. Start-up verifies what the guard rests on.
 //!

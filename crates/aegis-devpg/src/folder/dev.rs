@@ -10,7 +10,7 @@ use crate::user;
 /// Where `aegis dev` keeps its data, and why there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DevFolder {
-    /// The folder, for [`Data::Kept`]. It may not exist yet.
+    /// The folder, for [`Data::Kept`](crate::Data::Kept). It may not exist yet.
     pub path: PathBuf,
     /// Set when it is not the caller's own state folder: one sentence for people.
     pub note: Option<String>,
