@@ -1,5 +1,6 @@
 //! The whole demo, as a newcomer and as a script run it.
 
+use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
@@ -115,6 +116,12 @@ async fn process_a_payment_service_that_doubles_is_found_out() {
             .all(|breach| breach["kind"] == "effect_duplicated"),
         "{object}"
     );
+    // Where something broke, what the processes logged is kept for somebody to look at.
+    let unwrapped = ran.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+    let kept = unwrapped.split("is kept in ").nth(1).unwrap();
+    let kept = Path::new(kept.split(' ').next().unwrap());
+    assert!(kept.join("payments.jsonl").exists(), "{}", ran.stderr);
+    std::fs::remove_dir_all(kept).unwrap();
 }
 
 #[tokio::test]
@@ -202,6 +209,18 @@ fn is_there(pid: u32) -> bool {
         .is_some_and(|state| state != "Z")
 }
 
+/// The folder of the run, by the record that its payment service was told to write.
+fn folder_of(processes: &[u32]) -> Option<PathBuf> {
+    processes.iter().find_map(|pid| {
+        let words = std::fs::read_to_string(format!("/proc/{pid}/cmdline")).ok()?;
+        let record = words
+            .split('\0')
+            .skip_while(|word| *word != "--record")
+            .nth(1)?;
+        Some(Path::new(record).parent()?.to_owned())
+    })
+}
+
 async fn ends_with_everything(signal: Signal) {
     // A database in the environment is not the demo's: it starts one of its own.
     let environment = Some("postgresql://nobody@127.0.0.1:1/none");
@@ -217,6 +236,7 @@ async fn ends_with_everything(signal: Signal) {
     })
     .await;
     let started = descendants(pid);
+    let folder = folder_of(&started).unwrap();
     kill(Pid::from_raw(i32::try_from(pid).unwrap()), signal).unwrap();
     let code = tokio::task::spawn_blocking(move || demo.wait().unwrap().code())
         .await
@@ -232,6 +252,9 @@ async fn ends_with_everything(signal: Signal) {
         started.iter().all(|pid| !is_there(*pid))
     })
     .await;
+    // Logs are all that a killed demo leaves behind.
+    assert_eq!(folder.exists(), signal == Signal::SIGKILL);
+    std::fs::remove_dir_all(&folder).ok();
 }
 
 #[tokio::test]
