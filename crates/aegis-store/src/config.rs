@@ -182,8 +182,8 @@ mod tests {
         assert!(plain.get_keepalives() && idle <= Duration::from_secs(11));
         let said = "postgresql://a@h/b?tcp_user_timeout=60&keepalives_idle=7200";
         let said = Config::from_url(said).unwrap().postgres;
-        assert_eq!(said.get_tcp_user_timeout(), Some(&Duration::from_secs(60)));
-        assert_eq!(said.get_keepalives_idle(), Duration::from_secs(7200));
+        assert_eq!(said.get_tcp_user_timeout(), Some(&Duration::from_mins(1)));
+        assert_eq!(said.get_keepalives_idle(), Duration::from_hours(2));
     }
 
     #[test]

@@ -168,16 +168,14 @@ impl Store {
         };
         // Dropped after the flag is set, so that its connections see it.
         let mut call = std::pin::pin!(call(store));
-        match tokio::time::timeout(within, call.as_mut()).await {
-            Ok(answer) => answer,
-            Err(_) => {
-                overdue.store(true, Ordering::SeqCst);
-                Err(StoreError::Deadline {
-                    place: self.inner.config.place(),
-                    within,
-                })
-            }
+        if let Ok(answer) = tokio::time::timeout(within, call.as_mut()).await {
+            return answer;
         }
+        overdue.store(true, Ordering::SeqCst);
+        Err(StoreError::Deadline {
+            place: self.inner.config.place(),
+            within,
+        })
     }
 
     /// Runs a call in a task of its own, so that dropping the waiter does not drop the call.
