@@ -37,9 +37,10 @@ async fn through(
         }
     });
     let store = store_at_unnamed(&proxy.url()).await;
-    let worker = Running::start(worker_on(store).handler(handler));
-    proxy.cut(cut);
+    // The task first: an acquisition that finds nothing would be the one that is cut.
     let task = bench.submit_task(quick_task("work")).await;
+    proxy.cut(cut);
+    let worker = Running::start(worker_on(store).handler(handler));
     let ended = bench.ended(task).await;
     assert!(proxy.was_cut(), "the statement was never sent");
     let counts = worker.handle.snapshot().counts;
