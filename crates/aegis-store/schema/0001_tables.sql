@@ -345,5 +345,5 @@ INSERT INTO aegis.housekeeping (job, next_at, period_ms) VALUES
     ('reap', '-infinity', 500),
     ('deadline', '-infinity', 500),
     ('expire', '-infinity', 60000),
-    ('partition', '-infinity', 3600000),
+    ('partition', clock_timestamp() + interval '10 min', 3600000),
     ('suspect', '-infinity', 1000);

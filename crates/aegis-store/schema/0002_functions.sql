@@ -231,5 +231,24 @@ BEGIN
     RETURN made;
 END $$;
 
+-- The hourly job of whoever is alive: one more day, while there are fewer than `p_days` ahead. Runs with the rights of who
+-- installed the schema, waits little for locks, and never takes the tick down with it: a day that could not be made is
+-- warned about two weeks before it is needed.
+CREATE FUNCTION aegis.extend_partitions(p_days int) RETURNS int LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+SET search_path = aegis, pg_catalog SET lock_timeout = '2s' AS $$
+DECLARE
+    ahead int;
+BEGIN
+    SELECT count(*) INTO ahead FROM generate_series(1, p_days) AS n
+    WHERE to_regclass('aegis.task_event_' || to_char((clock_timestamp() AT TIME ZONE 'UTC')::date + n, 'YYYYMMDD')) IS NOT NULL;
+    IF ahead >= p_days THEN
+        RETURN 0;
+    END IF;
+    RETURN aegis.make_partitions(ahead + 1);
+EXCEPTION WHEN OTHERS THEN
+    RAISE WARNING 'no partition could be made ahead (there are % days): %; run `aegis db maintain` as the owner', ahead, SQLERRM;
+    RETURN 0;
+END $$;
+
 INSERT INTO aegis.database (system_identifier, postmaster_started, up_since)
 SELECT system_identifier, pg_postmaster_start_time(), pg_postmaster_start_time() FROM pg_control_system();

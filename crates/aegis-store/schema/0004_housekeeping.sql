@@ -206,6 +206,9 @@ BEGIN
                 AND NOT EXISTS (SELECT FROM aegis.parked p WHERE p.id = x.task) LIMIT 1000);
         PERFORM aegis.forget_workers();
     END IF;
+    IF aegis.take_job('partition') THEN
+        PERFORM aegis.extend_partitions(14);
+    END IF;
     SELECT state INTO worker_state FROM aegis.worker WHERE id = p_worker;
     claimable := EXISTS (SELECT FROM aegis.lanes_of(p_worker) n, LATERAL (
         SELECT FROM aegis.task t WHERE t.lane = n.lane AND t.state = 1 AND t.crashes = 0 LIMIT 1) x);

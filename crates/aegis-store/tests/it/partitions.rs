@@ -267,3 +267,26 @@ async fn an_id_lies_in_the_partition_of_the_databases_day() {
         assert!(bed.value::<bool>(sql, &[]).await, "{sql}");
     }
 }
+
+/// A fleet without a cron job must not run out of days: whoever is alive makes one more, with the installer's rights.
+#[tokio::test]
+async fn whoever_is_alive_makes_the_next_day() {
+    let bed = Bed::new().await;
+    let worker = bed.worker(&["k"]).await;
+    let sql =
+        "select count(*)::int4 from pg_inherits where inhparent = 'aegis.task_history'::regclass";
+    let before: i32 = bed.value(sql, &[]).await;
+    for made in 1..=2 {
+        bed.sql("update aegis.housekeeping set next_at = '-infinity' where job = 'partition'")
+            .await;
+        bed.store.tick(worker.id).await.unwrap();
+        assert_eq!(bed.value::<i32>(sql, &[]).await, before + made);
+    }
+    // What cannot be made is warned about, and the tick goes on.
+    bed.sql(
+        "update aegis.housekeeping set next_at = '-infinity' where job = 'partition';
+         alter table aegis.step rename to step_gone",
+    )
+    .await;
+    bed.store.tick(worker.id).await.unwrap();
+}

@@ -238,7 +238,7 @@ impl Bed {
 
     /// Makes every job due and runs one tick.
     pub(crate) async fn tick(&self, worker: &Worker) -> Tick {
-        self.sql("update aegis.housekeeping set next_at = '-infinity' where job <> 'suspect'")
+        self.sql("update aegis.housekeeping set next_at = '-infinity' where job not in ('suspect', 'partition')")
             .await;
         self.store.tick(worker.id).await.unwrap()
     }
