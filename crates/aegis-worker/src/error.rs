@@ -74,10 +74,10 @@ impl WorkerError {
         }
     }
 
-    /// The process's exit code for it: 2 for what a person has to configure, 3 for the database.
+    /// The process's exit code for it: 2 for what a person has to configure, 5 for the database.
     pub fn exit_code(&self) -> u8 {
         match self {
-            Self::Register { .. } => 3,
+            Self::Register { .. } => 5,
             _ => 2,
         }
     }

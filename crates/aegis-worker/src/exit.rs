@@ -1,6 +1,6 @@
 //! How a worker ended, and the exit code that says so.
 //!
-//! Codes are a promise: never change one. 2 (configuration) and 3 (database) are [`WorkerError::exit_code`]'s.
+//! Codes are a promise: never change one. 2 (configuration) and 5 (database, as everywhere in the command line) are [`WorkerError::exit_code`]'s.
 //!
 //! [`WorkerError::exit_code`]: crate::WorkerError::exit_code
 

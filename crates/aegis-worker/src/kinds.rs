@@ -23,6 +23,10 @@ pub(crate) struct Kind {
     pub(crate) pace: Pace,
 }
 
+/// What a kind is taken for before anything was measured: one that failed at once is no sample of those that follow, so it
+/// takes some thirty short ones until a worker claims ahead.
+const UNMEASURED_NS: u64 = 1_000_000_000;
+
 /// How long executions of a kind take, as an average that forgets. Unmeasured counts as long.
 #[derive(Debug, Default)]
 pub(crate) struct Pace {
@@ -34,11 +38,14 @@ impl Pace {
     /// One more execution took so long. Longer ones count for more, so that a claim is rather too small than too large.
     pub(crate) fn measured(&self, took: Duration) {
         let took = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX).max(1);
-        let average = self.average_ns.load(Ordering::Relaxed);
-        let next = match average {
-            0 => took,
-            _ if took > average => average + (took - average) / 4,
-            _ => average - (average - took) / 10,
+        let average = match self.average_ns.load(Ordering::Relaxed) {
+            0 => UNMEASURED_NS,
+            measured => measured,
+        };
+        let next = if took > average {
+            average + (took - average) / 4
+        } else {
+            average - (average - took) / 10
         };
         // Two at once may lose one measurement: an average does not mind.
         self.average_ns.store(next.max(1), Ordering::Relaxed);
@@ -104,16 +111,27 @@ mod tests {
     #[test]
     fn short_ones_get_what_fits_into_the_window() {
         let pace = Pace::default();
-        for _ in 0..100 {
+        for _ in 0..200 {
             pace.measured(Duration::from_millis(1));
         }
         assert_eq!(pace.fit_into(WINDOW), 50);
     }
 
     #[test]
+    fn one_short_sample_is_no_reason_to_claim_ahead() {
+        let pace = Pace::default();
+        for _ in 0..10 {
+            pace.measured(Duration::from_micros(10));
+            assert_eq!(pace.fit_into(WINDOW), 0);
+        }
+    }
+
+    #[test]
     fn one_long_execution_shrinks_the_next_claims_at_once() {
         let pace = Pace::default();
-        pace.measured(Duration::from_millis(1));
+        for _ in 0..200 {
+            pace.measured(Duration::from_millis(1));
+        }
         pace.measured(Duration::from_secs(1));
         assert_eq!(pace.fit_into(WINDOW), 0);
     }
