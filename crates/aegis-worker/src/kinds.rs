@@ -114,7 +114,8 @@ mod tests {
         for _ in 0..200 {
             pace.measured(Duration::from_millis(1));
         }
-        assert_eq!(pace.fit_into(WINDOW), 50);
+        // The average comes near to 1 ms from above.
+        assert_eq!(pace.fit_into(WINDOW), 49);
     }
 
     #[test]
