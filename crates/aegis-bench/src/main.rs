@@ -30,6 +30,9 @@ struct Arguments {
     /// Commits do not wait for the disk, on either side.
     #[arg(long)]
     no_fsync: bool,
+    /// Only one part: throughput, submit, latency, idle, takeover.
+    #[arg(long)]
+    only: Option<String>,
     /// Fetches PostgreSQL when there is none.
     #[arg(long)]
     fetch_postgres: bool,
@@ -71,13 +74,19 @@ fn main() -> anyhow::Result<()> {
             cores()
         );
         let mut figures = Map::new();
-        for measured in [
-            throughput::measure(&setting, arguments.tasks, arguments.rounds).await?,
-            submit::measure(&setting, arguments.rounds).await?,
-            latency::measure(&setting).await?,
-            idle::measure(&setting).await?,
-            takeover::measure(&setting).await?,
-        ] {
+        for part in ["throughput", "submit", "latency", "idle", "takeover"] {
+            if arguments.only.as_deref().is_some_and(|only| only != part) {
+                continue;
+            }
+            let measured = match part {
+                "throughput" => {
+                    throughput::measure(&setting, arguments.tasks, arguments.rounds).await?
+                }
+                "submit" => submit::measure(&setting, arguments.rounds).await?,
+                "latency" => latency::measure(&setting).await?,
+                "idle" => idle::measure(&setting).await?,
+                _ => takeover::measure(&setting).await?,
+            };
             for (name, value) in measured {
                 println!("{name:28} {value}");
                 figures.insert(name, value);
