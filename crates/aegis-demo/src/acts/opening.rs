@@ -113,11 +113,19 @@ async fn database(
         .await
         .map_err(|_| DemoError::Broken)?
         .map_err(|error| DemoError::Postgres(Box::new(error)))?;
+    // PostgreSQL refuses root, so it was started as somebody else: say as whom.
+    let as_whom = server.run_as().map_or(String::new(), |user| {
+        format!(" as user {user}, not as root")
+    });
+    // As `postgres --version` says it: postgres (PostgreSQL) 15.18 …
+    let version = server
+        .version()
+        .1
+        .replacen("postgres (PostgreSQL)", "PostgreSQL", 1);
     story.tell(
         &DEMO,
         format!(
-            "a private {} runs; it ends with this demo and leaves nothing behind",
-            server.version().1
+            "a private {version} runs{as_whom}; it ends with this demo and leaves nothing behind"
         ),
     );
     let url = named(&server.url(server.superuser(), "postgres"));
