@@ -287,13 +287,6 @@ impl Claimer {
                 What::Ready => store.acquire(request.clone()).await,
                 What::Suspect => store.acquire_suspect(request.clone()).await,
             };
-            let answer = match answer {
-                // Nothing now: perhaps because the lost call had claimed.
-                Ok(nothing) if lost && nothing.claims.is_empty() => {
-                    store.acquired(request.worker, request.request).await
-                }
-                answer => answer,
-            };
             match answer {
                 Err(error) if error.lost_answer() || (lost && error.is_passing()) => {
                     if !incarnation.fence.is_eligible() {

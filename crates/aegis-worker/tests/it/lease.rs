@@ -126,7 +126,9 @@ async fn without_a_database_the_worker_fences_itself_before_its_lease_ends() {
     let first = worker.handle.id().unwrap();
     proxy.line(Line::Silent);
     let silent = Instant::now();
-    noted.notified().await;
+    tokio::time::timeout(BOUND, noted.notified())
+        .await
+        .expect("the handler was not told");
     // At most the lease, counted from a beat that was sent before the silence; less the margin of a fifth.
     assert!(silent.elapsed() < TTL, "{:?}", silent.elapsed());
     assert!(!worker.handle.snapshot().eligible);
