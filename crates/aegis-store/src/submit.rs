@@ -314,7 +314,7 @@ impl Store {
     }
 
     /// Submits inside a transaction of the caller's, in which the task becomes visible. Lanes, tenants and policies that are
-    /// new are made in short transactions of their own. Nobody is woken: workers poll within a second.
+    /// new are made in short transactions of their own. Nobody is woken: workers poll within one and a half.
     ///
     /// # Errors
     /// As [`Store::submit_batch`]; the caller then rolls back.
