@@ -1,6 +1,6 @@
 //! The command line: nouns, then verbs.
 
-use clap::{Parser, Subcommand};
+use clap::{ColorChoice, Parser, Subcommand};
 
 use crate::commands::{db, demo, operation, task, worker};
 use crate::database::DatabaseArguments;
@@ -21,6 +21,9 @@ pub(crate) struct Arguments {
     /// How results are printed.
     #[arg(long, short, global = true, value_enum, default_value_t)]
     pub(crate) output: Output,
+    /// When colours are used; `auto` means on a terminal, unless NO_COLOR is set.
+    #[arg(long, global = true, value_enum, default_value_t, value_name = "WHEN")]
+    pub(crate) color: ColorChoice,
     /// What is logged to stderr, such as `info` or `aegis_worker=debug`.
     #[arg(
         long,

@@ -34,6 +34,17 @@ impl Failure {
     }
 }
 
+impl Failure {
+    /// As `Display`, with its first word in red.
+    pub(crate) fn coloured(&self) -> String {
+        let text = self.to_string();
+        match text.split_once(": ") {
+            Some((head, rest)) => format!("\u{1b}[1;31m{head}\u{1b}[0m: {rest}"),
+            None => text,
+        }
+    }
+}
+
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.code {

@@ -22,6 +22,7 @@ use crate::failure::Failure;
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
+    output::set_colour(arguments.color);
     start_logging(&arguments.log);
     let runtime = match tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -61,7 +62,11 @@ async fn run(arguments: Arguments) -> Result<Exit, Failure> {
 
 #[expect(clippy::print_stderr, reason = "the one place where an error is shown")]
 fn report(failure: &Failure) -> ExitCode {
-    eprintln!("{failure}");
+    if output::error_look().colour {
+        eprintln!("{}", failure.coloured());
+    } else {
+        eprintln!("{failure}");
+    }
     failure.exit.into()
 }
 

@@ -1,0 +1,159 @@
+//! What is printed for people (tables) and for programs (JSON, YAML, one name a line).
+//!
+//! Invariants: what a program reads is on stdout and whole; a table is cut to the terminal only where there is one; no
+//! character of a stored text reaches a terminal as a command to it.
+//!
+//! Never: a colour in a pipe.
+
+mod look;
+mod progress;
+mod table;
+
+use std::io::Write;
+
+use clap::ValueEnum;
+use jiff::Timestamp;
+use serde_json::Value;
+
+pub(crate) use look::{error_look, set_colour};
+pub(crate) use progress::Progress;
+
+/// How results are printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub(crate) enum Output {
+    /// For people.
+    #[default]
+    Table,
+    /// One JSON document on one line.
+    Json,
+    /// One YAML document.
+    Yaml,
+    /// The id or name alone, one a line: for pipes.
+    Name,
+}
+
+impl Output {
+    /// Prints a list: a table with these columns, or the array.
+    pub(crate) fn list(self, columns: &[&str], rows: Vec<Vec<String>>, json: Vec<Value>) {
+        match self {
+            Self::Table if rows.is_empty() => note("nothing found"),
+            Self::Table => {
+                let (text, left_out) = table::list(columns, rows, look::stdout());
+                line(&text);
+                if !left_out.is_empty() {
+                    note(&format!(
+                        "left out, as the terminal is narrow: {} (see --output json)",
+                        left_out.join(", ")
+                    ));
+                }
+            }
+            Self::Json => line(&Value::Array(json).to_string()),
+            Self::Yaml => document(&yaml(&Value::Array(json))),
+            Self::Name => {
+                let first = rows.iter().map(|row| row.first().cloned());
+                let names = json.iter().map(name);
+                for (named, first) in names.zip(first.chain(std::iter::repeat(None))) {
+                    if let Some(text) = named.or(first) {
+                        line(&text);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Prints one thing: `name  value` lines, or the object.
+    pub(crate) fn one(self, fields: &[(&str, String)], json: &Value) {
+        match self {
+            Self::Table => line(&table::one(fields, look::stdout())),
+            Self::Json => line(&json.to_string()),
+            Self::Yaml => document(&yaml(json)),
+            Self::Name => {
+                if let Some(text) =
+                    name(json).or_else(|| fields.first().map(|(_, value)| value.clone()))
+                {
+                    line(&text);
+                }
+            }
+        }
+    }
+}
+
+/// What a thing is called in a pipe: its id, else its name.
+fn name(json: &Value) -> Option<String> {
+    ["id", "name"].iter().find_map(|field| match &json[*field] {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        _ => None,
+    })
+}
+
+/// JSON is YAML, so a document that the writer refuses is still one.
+fn yaml(json: &Value) -> String {
+    yaml_serde::to_string(json).unwrap_or_else(|error| {
+        tracing::warn!(%error, "printed as JSON, which is YAML too");
+        json.to_string()
+    })
+}
+
+fn document(text: &str) {
+    line(text.trim_end_matches('\n'));
+}
+
+/// A line on stdout. A closed pipe (`| head`) is not an error of ours.
+pub(crate) fn line(text: &str) {
+    let mut stdout = std::io::stdout().lock();
+    if writeln!(stdout, "{text}")
+        .and_then(|()| stdout.flush())
+        .is_err()
+    {
+        tracing::debug!("stdout is closed");
+    }
+}
+
+/// A remark for the person, on stderr.
+#[expect(clippy::print_stderr, reason = "the one place for remarks")]
+pub(crate) fn note(text: &str) {
+    eprintln!("{text}");
+}
+
+/// A time in UTC, to the millisecond.
+pub(crate) fn at(time: Timestamp) -> String {
+    time.strftime("%Y-%m-%d %H:%M:%S%.3fZ").to_string()
+}
+
+/// A time that may be missing.
+pub(crate) fn maybe_at(time: Option<Timestamp>) -> String {
+    time.map(at).unwrap_or_default()
+}
+
+/// Bytes of a stored payload: JSON as JSON, anything else by its size.
+pub(crate) fn payload(bytes: &[u8]) -> Value {
+    serde_json::from_slice(bytes)
+        .unwrap_or_else(|_| Value::String(format!("({} bytes, not JSON)", bytes.len())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn yaml_keeps_what_looks_like_something_else() {
+        let tricky = json!({
+            "version": "1.10", "answer": "no", "null": "~", "octal": "0o17", "time": "2026-11-30", "lines": "a\nb\n",
+            "colon": "a: b #c", "empty": "", "none": null, "number": 1.5, "list": [{"a": [1, 2]}], "escape": "\u{1b}[2J",
+        });
+        let text = yaml(&tricky);
+        let back: Value = yaml_serde::from_str(&text).unwrap();
+        assert_eq!(back, tricky, "{text}");
+        assert!(!text.contains('\u{1b}'), "{text:?}");
+    }
+
+    #[test]
+    fn a_thing_is_called_by_its_id_or_its_name() {
+        assert_eq!(name(&json!({ "id": "a", "name": "b" })).unwrap(), "a");
+        assert_eq!(name(&json!({ "name": "b" })).unwrap(), "b");
+        assert_eq!(name(&json!({ "id": 7 })).unwrap(), "7");
+        assert_eq!(name(&json!({ "id": null })), None);
+    }
+}
