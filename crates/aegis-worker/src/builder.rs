@@ -12,6 +12,7 @@ use crate::error::WorkerError;
 use crate::handler::{Erased, TaskHandler};
 use crate::http::{HttpClient, HttpPolicy};
 use crate::kinds::{Kind, Kinds, Pace};
+use crate::points::{Listener, Points};
 use crate::shared::{Options, Shared};
 use crate::worker::Worker;
 
@@ -59,6 +60,7 @@ impl Worker {
                 start_ttl: Duration::ZERO,
                 kill_after: Duration::from_millis(KILL_AFTER_MS.unsigned_abs()),
                 budgets: Budgets::default(),
+                points: Points::default(),
             },
             start_ttl: None,
             grace_period: None,
@@ -163,6 +165,12 @@ impl WorkerBuilder {
     /// Which addresses the built-in HTTP call may connect to; public ones unless said otherwise.
     pub fn http_policy(mut self, policy: HttpPolicy) -> Self {
         self.http = policy;
+        self
+    }
+
+    /// For test kits: hears of every named point that an execution reaches, and holds it there.
+    pub fn points(mut self, listener: Arc<dyn Listener>) -> Self {
+        self.options.points = Points::to(listener);
         self
     }
 

@@ -6,6 +6,7 @@
 //! queue goes back, for others.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use aegis_store::listen::Listener;
@@ -110,7 +111,7 @@ pub(crate) async fn run(shared: Arc<Shared>, events: mpsc::UnboundedSender<Event
     let mut tick_at = Instant::now();
     loop {
         claimer.shared.counters.claim_ticks.add(1);
-        if Instant::now() >= tick_at {
+        if claimer.shared.look.swap(false, Ordering::SeqCst) || Instant::now() >= tick_at {
             tick_at = Instant::now() + claimer.tick().await;
         }
         if claimer.shared.gate.state() == GateState::Draining {

@@ -15,6 +15,7 @@ use tracing::Instrument;
 use crate::ending::{self, Returned};
 use crate::execution::{Execution, Stage};
 use crate::kinds::Kinds;
+use crate::points::{Cut, Subject};
 use crate::shared::Shared;
 
 /// The slots and the local queue of a worker.
@@ -222,13 +223,16 @@ async fn run(execution: Arc<Execution>) {
     let returned =
         if execution.incarnation.fence.is_eligible() && execution.canceller.reason().is_none() {
             let handler = Arc::clone(&execution.kind.handler);
+            execution.at(Cut::Before, || Subject::Handler).await;
             let input = execution.take_input();
             let running = handler.run(Arc::clone(&execution), input);
-            match std::panic::AssertUnwindSafe(running).catch_unwind().await {
+            let returned = match std::panic::AssertUnwindSafe(running).catch_unwind().await {
                 Ok(Ok(result)) => Returned::Result(result),
                 Ok(Err(error)) => Returned::Error(error),
                 Err(panic) => Returned::Panicked(panic_text(panic.as_ref())),
-            }
+            };
+            execution.at(Cut::Ran, || Subject::Handler).await;
+            returned
         } else {
             Returned::NotStarted
         };

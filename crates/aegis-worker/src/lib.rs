@@ -43,6 +43,7 @@ mod incarnation;
 mod kinds;
 mod operation;
 mod parts;
+pub mod points;
 mod poison;
 mod protocols;
 mod renewal;

@@ -1,5 +1,6 @@
 //! What all parts of a worker share, and the handle by which the outside sees and steers it.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -16,6 +17,7 @@ use crate::gate::{Gate, GateState};
 use crate::http::HttpClient;
 use crate::incarnation::Incarnation;
 use crate::kinds::Kinds;
+use crate::points::Points;
 
 /// How a worker was configured.
 #[derive(Debug, Clone)]
@@ -30,6 +32,7 @@ pub(crate) struct Options {
     pub(crate) start_ttl: Duration,
     pub(crate) kill_after: Duration,
     pub(crate) budgets: Budgets,
+    pub(crate) points: Points,
 }
 
 /// What all parts of a worker share.
@@ -44,6 +47,8 @@ pub(crate) struct Shared {
     pub(crate) completions: mpsc::Sender<Finished>,
     /// The claimer has something to look at: a free slot, a hint, an opened gate.
     pub(crate) wake: Notify,
+    /// The claimer is to tick at once.
+    pub(crate) look: AtomicBool,
     /// Somebody asked for a drain.
     pub(crate) drain: CancellationToken,
     /// Somebody asked to go straight to the cancel phase.
@@ -71,6 +76,7 @@ impl Shared {
             counters: Counters::default(),
             completions,
             wake: Notify::new(),
+            look: AtomicBool::new(false),
             drain: CancellationToken::new(),
             cancel_now: CancellationToken::new(),
             ended: CancellationToken::new(),
@@ -146,6 +152,12 @@ impl WorkerHandle {
     pub fn cancel_now(&self) {
         self.shared.drain.cancel();
         self.shared.cancel_now.cancel();
+    }
+
+    /// Looks for due housekeeping and for work now, instead of within a second or so.
+    pub fn look_now(&self) {
+        self.shared.look.store(true, Ordering::SeqCst);
+        self.shared.wake.notify_one();
     }
 
     /// The newest incarnation; `None` before the first registration.

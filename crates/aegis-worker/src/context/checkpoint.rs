@@ -6,6 +6,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::context::TaskContext;
+use crate::points::{Cut, Subject};
 use crate::protocols::Part;
 use crate::task_error::TaskError;
 use crate::writer::{Position, Sent, Verb};
@@ -44,7 +45,11 @@ impl<C: Serialize + DeserializeOwned> TaskContext<C> {
         self.execution.not_while_settling()?;
         let data = serde_json::to_vec(checkpoint)?;
         let protocol = self.execution.kind.protocols.writes();
-        self.execution.write(Checkpoint { protocol, data }).await
+        let execution = &self.execution;
+        execution.at(Cut::Before, || Subject::Checkpoint).await;
+        execution.write(Checkpoint { protocol, data }).await?;
+        execution.at(Cut::Stored, || Subject::Checkpoint).await;
+        Ok(())
     }
 }
 

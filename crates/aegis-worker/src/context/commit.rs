@@ -19,6 +19,7 @@ use tokio_postgres::Transaction;
 
 use crate::context::TaskContext;
 use crate::execution::{Execution, raised};
+use crate::points::{Cut, Subject};
 use crate::task_error::{EngineStop, TaskError};
 use crate::writer::{Pause, Position, Resolved};
 
@@ -112,6 +113,7 @@ where
     F: for<'t> FnOnce(&'t Transaction<'t>) -> BoxFuture<'t, Result<T, TaskError>> + Send + 'static,
 {
     still_open(position)?;
+    execution.at(Cut::Before, || Subject::Commit).await;
     let store = &execution.shared.store;
     let lane = store.lane_after(position.lane, protocol).await?;
     let to = SaveTo {
@@ -124,6 +126,7 @@ where
     let transaction = client.transaction().await?;
     limit_idling(execution, &transaction).await?;
     let value = sql(&transaction).await?;
+    execution.at(Cut::Ran, || Subject::Commit).await;
     let Some(saved) = guarded::fence_in(&*transaction, &to, lane).await? else {
         transaction.rollback().await.ok();
         return Err(refused(execution, position, "commit").await.into());
@@ -140,6 +143,7 @@ where
     position.held.rev = saved.rev;
     position.lane = saved.lane;
     execution.progress();
+    execution.at(Cut::Stored, || Subject::Commit).await;
     Ok(value)
 }
 
@@ -153,6 +157,7 @@ where
     F: for<'t> FnOnce(&'t Transaction<'t>) -> BoxFuture<'t, Result<T, TaskError>> + Send + 'static,
 {
     still_open(position)?;
+    execution.at(Cut::Before, || Subject::CompleteIn).await;
     let mut client = connection(execution).await?;
     let transaction = client.transaction().await?;
     limit_idling(execution, &transaction).await?;
@@ -163,6 +168,7 @@ where
         held: position.held,
         result: Some(result),
     };
+    execution.at(Cut::Ran, || Subject::CompleteIn).await;
     if !guarded::complete_in(&*transaction, &completion).await? {
         transaction.rollback().await.ok();
         return Err(refused(execution, position, "complete_in").await.into());
@@ -182,6 +188,7 @@ where
     position.ended = true;
     execution.completed.store(true, Ordering::SeqCst);
     execution.shared.counters.completed.add(1);
+    execution.at(Cut::Stored, || Subject::CompleteIn).await;
     Ok(value)
 }
 

@@ -10,6 +10,7 @@ use serde::de::DeserializeOwned;
 
 use crate::context::TaskContext;
 use crate::execution::Used;
+use crate::points::{Cut, Subject};
 use crate::protocols::Part;
 use crate::task_error::TaskError;
 use crate::writer::{Position, Sent, Verb};
@@ -52,17 +53,24 @@ impl<C> TaskContext<C> {
         }
         execution.not_while_settling()?;
         execution.may_begin()?;
+        let (name, key) = place;
+        let subject = || Subject::Step {
+            name: name.clone(),
+            key: key.clone(),
+        };
+        execution.at(Cut::Before, subject).await;
         let value = run().await?;
         let data = serde_json::to_vec(&value)?;
-        let (name, key) = place;
+        execution.at(Cut::Ran, subject).await;
         execution
             .write(Step {
-                name,
-                key,
+                name: name.clone(),
+                key: key.clone(),
                 protocol: protocols.writes(),
                 data,
             })
             .await?;
+        execution.at(Cut::Stored, subject).await;
         Ok(value)
     }
 }

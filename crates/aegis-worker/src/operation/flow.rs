@@ -25,6 +25,7 @@ use crate::operation::fingerprint::{fingerprint, shown};
 use crate::operation::id::operation_id;
 use crate::operation::verbs::{DispatchVerb, Go, SettleVerb, WithdrawVerb};
 use crate::parts::Ledger;
+use crate::points::{Cut, Subject};
 use crate::poison::Poison;
 use crate::protocols::Part;
 use crate::task_error::{EngineStop, TaskError};
@@ -179,7 +180,9 @@ impl Flow<'_> {
         let Some(probe) = probe else {
             return Err(self.doubt("it is queryable, and its handler has no probe"));
         };
+        self.at(Cut::BeforeProbe).await;
         let asked = tokio::time::timeout(self.plan.timeout, probe(self.call(dispatches))).await;
+        self.at(Cut::Probed).await;
         match asked {
             Ok(Ok(Probe::Happened(value))) => {
                 self.settle_value(&value, Some("the probe found that it happened"))
@@ -227,6 +230,7 @@ impl Flow<'_> {
                     () = pause.wait() => {}
                 }
             }
+            self.at(Cut::Before).await;
             // Anew for each call: the ledger counts timeout and quiet period from the dispatch.
             match self
                 .execution
@@ -240,8 +244,10 @@ impl Flow<'_> {
             if !self.execution.incarnation.fence.is_eligible() {
                 return Err(self.execution.lose().into());
             }
+            self.at(Cut::Dispatched).await;
             let left_at = Instant::now();
             let called = tokio::time::timeout(self.plan.timeout, call(self.call(dispatches))).await;
+            self.at(Cut::Ran).await;
             match called {
                 Ok(Ok(value)) => {
                     self.settle_value(&value, None).await?;
@@ -342,6 +348,7 @@ impl Flow<'_> {
             })
             .await?;
         self.execution.note_settled(&self.id);
+        self.at(Cut::Stored).await;
         Ok(())
     }
 
@@ -388,6 +395,14 @@ impl Flow<'_> {
                 TaskError::retryable("operation_result_invalid", format!("{operation}: {error}"))
                     .into()
             })
+    }
+
+    async fn at(&self, cut: Cut) {
+        let subject = || Subject::Operation {
+            name: self.plan.name.clone(),
+            key: self.plan.key.clone(),
+        };
+        self.execution.at(cut, subject).await;
     }
 
     async fn reload(&self) -> Result<(), TaskError> {
