@@ -29,12 +29,14 @@ const LAYERS: [&[&str]; 5] = [
         "aegis-drill",
         "aegis-demo",
         "aegis-bench",
+        "aegis-exec",
     ],
     &["aegis"],
 ];
 
 /// For tests only: what they may use, and nobody uses them but as a dev-dependency.
-const BESIDE: [(&str, &[&str]); 2] = [
+const BESIDE: [(&str, &[&str]); 3] = [
+    ("aegis-proof", &["aegis-model"]),
     (
         "aegis-testkit",
         &["aegis-devpg", "aegis-model", "aegis-store"],
