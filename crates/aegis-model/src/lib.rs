@@ -13,6 +13,7 @@ pub mod operation;
 pub mod outcome;
 pub mod protocol;
 pub mod state;
+pub mod trace;
 pub mod worker;
 
 pub use cause::{CancelCause, Cause};
@@ -22,4 +23,5 @@ pub use operation::{Class, OperationState, Resolution};
 pub use outcome::{FenceReason, Outcome};
 pub use protocol::{LaneRange, ProtocolError, ProtocolRange};
 pub use state::{State, TaskChange};
+pub use trace::{TraceContext, TraceContextError};
 pub use worker::WorkerState;
