@@ -2,7 +2,7 @@
 
 use clap::{ColorChoice, Parser, Subcommand};
 
-use crate::commands::{db, demo, operation, task, worker};
+use crate::commands::{db, demo, lane, operation, task, worker};
 use crate::database::DatabaseArguments;
 use crate::output::Output;
 
@@ -47,6 +47,8 @@ pub(crate) enum Command {
     Task(task::TaskArguments),
     /// External side effects: lists, shows, takes and resolves them.
     Operation(operation::OperationArguments),
+    /// Lanes: what waits where, who reads it, and what is paused.
+    Lane(lane::LaneArguments),
     /// Installs, inspects, adopts and maintains the database.
     Db(db::DbArguments),
     /// Prints the version of the program and of the schema it needs.

@@ -7,6 +7,7 @@
 
 mod arguments;
 mod commands;
+mod confirm;
 mod database;
 mod exit;
 mod failure;
@@ -55,6 +56,7 @@ async fn run(arguments: Arguments) -> Result<Exit, Failure> {
         Command::Operation(operation) => {
             commands::operation::run(operation, &database, output).await
         }
+        Command::Lane(lane) => commands::lane::run(lane, &database, output).await,
         Command::Db(db) => commands::db::run(db, &database, output).await,
         Command::Version => commands::version::run(output),
     }

@@ -6,12 +6,13 @@ pub mod client;
 pub mod database;
 pub mod operation;
 pub mod task;
+pub mod view;
 pub mod worker;
 
 use crate::session::Statement;
 
 /// Every statement, by name.
-pub static ALL: [&Statement; 50] = [
+pub static ALL: [&Statement; 58] = [
     &client::FIND_KEYS,
     &client::LANE,
     &client::LANE_BY_ID,
@@ -54,6 +55,14 @@ pub static ALL: [&Statement; 50] = [
     &task::SETTLE,
     &task::STEP,
     &task::WHY_FENCED,
+    &view::FIND_OPERATIONS,
+    &view::FIND_WORKERS,
+    &view::LANES,
+    &view::OPERATIONS,
+    &view::PAUSES,
+    &view::WORKER,
+    &view::WORKER_TASKS,
+    &view::WORKERS,
     &worker::DRAIN,
     &worker::HELD,
     &worker::LIST,

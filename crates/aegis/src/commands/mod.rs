@@ -3,6 +3,7 @@
 pub(crate) mod db;
 pub(crate) mod demo;
 pub(crate) mod find;
+pub(crate) mod lane;
 pub(crate) mod operation;
 pub(crate) mod task;
 pub(crate) mod version;

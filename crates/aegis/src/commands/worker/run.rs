@@ -1,0 +1,167 @@
+//! `aegis worker`: runs one, until a signal or a drain.
+
+use std::time::Duration;
+
+use aegis_model::ErrorCode;
+use aegis_store::Store;
+use aegis_worker::{Budgets, HttpPolicy, Worker, WorkerBuilder, WorkerError};
+use clap::Args;
+
+use super::kinds::KindArguments;
+use crate::database::DatabaseArguments;
+use crate::exit::Exit;
+use crate::failure::{Failure, chain};
+use crate::output::note;
+
+#[derive(Debug, Args)]
+pub(super) struct RunArguments {
+    #[command(flatten)]
+    kinds: KindArguments,
+    /// The queues it works for; repeatable.
+    #[arg(long, default_value = "default")]
+    queue: Vec<String>,
+    /// Executions at once.
+    #[arg(long, default_value_t = 10)]
+    slots: usize,
+    /// What people call it.
+    #[arg(long, default_value = "worker")]
+    name: String,
+    /// The release that it belongs to.
+    #[arg(long, env = "AEGIS_RELEASE", default_value = "none")]
+    release: String,
+    /// The identity of its build.
+    #[arg(long, env = "AEGIS_BUILD", default_value = "none")]
+    build: String,
+    /// Its lease: after a crash its tasks are taken over when it has run out.
+    #[arg(long, default_value_t = aegis_model::limits::LEASE_TTL_MS)]
+    lease_ttl_ms: u64,
+    /// The time between SIGTERM and SIGKILL; the four budgets below have to fit into it.
+    #[arg(long, env = "AEGIS_GRACE_PERIOD_S", value_parser = seconds)]
+    grace_period_s: Option<Duration>,
+    /// After SIGTERM: for closing the gate.
+    #[arg(long, default_value = "10", value_parser = seconds)]
+    stop_acquiring_s: Duration,
+    /// Then: for what runs, until it is asked to stop.
+    #[arg(long, default_value = "420", value_parser = seconds)]
+    drain_s: Duration,
+    /// Then: for stopping and saving.
+    #[arg(long, default_value = "30", value_parser = seconds)]
+    cancel_s: Duration,
+    /// Then: for reporting and ending.
+    #[arg(long, default_value = "140", value_parser = seconds)]
+    exit_margin_s: Duration,
+    /// Operations may call loopback and private networks too, not public addresses only.
+    #[arg(long)]
+    allow_private_addresses: bool,
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let value: f64 = text
+        .parse()
+        .map_err(|error: std::num::ParseFloatError| error.to_string())?;
+    if (0.0..=86_400.0).contains(&value) {
+        Ok(Duration::from_secs_f64(value))
+    } else {
+        Err(format!("{value} is not between 0 and 86400 seconds"))
+    }
+}
+
+/// Runs a worker to its end.
+pub(super) async fn work(
+    arguments: RunArguments,
+    database: &DatabaseArguments,
+) -> Result<Exit, Failure> {
+    let budgets = Budgets {
+        stop_acquiring: arguments.stop_acquiring_s,
+        drain: arguments.drain_s,
+        cancel_and_save: arguments.cancel_s,
+        exit_margin: arguments.exit_margin_s,
+    };
+    if let Some(grace) = arguments
+        .grace_period_s
+        .filter(|grace| budgets.total() > *grace)
+    {
+        // Before anything is connected to: what is written wrong needs no database to be seen.
+        return Err(
+            Failure::new(Exit::Usage, too_long(&budgets, grace)).with_code(ErrorCode::BUDGETS)
+        );
+    }
+    let config = database
+        .config()?
+        .with_pool_size(arguments.slots.clamp(4, 16));
+    let store =
+        Store::connect(config.with_application_name(&format!("aegis worker {}", arguments.name)))
+            .await?;
+    let policy = HttpPolicy::public_only();
+    let policy = if arguments.allow_private_addresses {
+        policy.allow_loopback().allow_private()
+    } else {
+        policy
+    };
+    let builder = Worker::builder(store)
+        .name(&arguments.name)
+        .slots(arguments.slots)
+        .release(&arguments.release)
+        .build_id(&arguments.build)
+        .lease_ttl(Duration::from_millis(arguments.lease_ttl_ms))
+        .budgets(budgets)
+        .grace_period(arguments.grace_period_s)
+        .http_policy(policy);
+    let (builder, names): (WorkerBuilder, Vec<String>) = arguments
+        .kinds
+        .add_to(builder, &arguments.queue, arguments.allow_private_addresses)
+        .await?;
+    let worker = builder.build()?;
+    let handle = worker.handle();
+    note(&format!(
+        "worker {} (process {}) executes {} of queue {}, {} at once, with a lease of {} ms; SIGTERM drains it within {} s",
+        arguments.name,
+        std::process::id(),
+        names.join(", "),
+        arguments.queue.join(", "),
+        arguments.slots,
+        arguments.lease_ttl_ms,
+        budgets.total().as_secs_f64()
+    ));
+    let exit = worker.run_until_signal().await?;
+    let counts = handle.snapshot().counts;
+    note(&format!(
+        "worker {} ended: {exit}. Claimed {}, completed {}, failed {}, postponed {}, handed back {}; {} of its writes were refused",
+        arguments.name,
+        counts.claimed,
+        counts.completed,
+        counts.failed,
+        counts.released,
+        counts.handed_back,
+        counts.fenced
+    ));
+    Ok(Exit::Worker(exit.code()))
+}
+
+fn too_long(budgets: &Budgets, grace: Duration) -> String {
+    format!(
+        "--stop-acquiring-s {} + --drain-s {} + --cancel-s {} + --exit-margin-s {} = {} s do not fit into --grace-period-s {}: \
+         the platform would kill the worker in the middle of its drain; shorten a budget, or give it more time",
+        budgets.stop_acquiring.as_secs_f64(),
+        budgets.drain.as_secs_f64(),
+        budgets.cancel_and_save.as_secs_f64(),
+        budgets.exit_margin.as_secs_f64(),
+        budgets.total().as_secs_f64(),
+        grace.as_secs_f64()
+    )
+}
+
+impl From<WorkerError> for Failure {
+    fn from(error: WorkerError) -> Self {
+        let exit = if matches!(error, WorkerError::Register { .. }) {
+            Exit::Database
+        } else {
+            Exit::Usage
+        };
+        let failure = Self::new(exit, chain(&error));
+        match error.code() {
+            Some(code) => failure.with_code(code),
+            None => failure,
+        }
+    }
+}
