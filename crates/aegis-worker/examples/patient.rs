@@ -1,7 +1,10 @@
 //! A worker process for the process tests: its handler makes a file beside its input's, waits until that one exists, and
 //! stops when it is asked to.
 //!
-//! `patient URL LEASE_MS` ends with the worker's exit code.
+//! Tasks of kind `block` block the thread that they run on, for ever, once they have made their file.
+//!
+//! `patient URL LEASE_MS STUCK_AFTER_MS BUDGET_MS` ends with the worker's exit code; each part of a drain may take
+//! `BUDGET_MS`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -15,8 +18,10 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .with_writer(std::io::stderr)
         .init();
     let mut args = std::env::args().skip(1);
-    let (Some(url), Some(lease_ms)) = (args.next(), args.next()) else {
-        return Err("usage: patient URL LEASE_MS".into());
+    let (Some(url), Some(lease_ms), Some(stuck_ms), Some(budget_ms)) =
+        (args.next(), args.next(), args.next(), args.next())
+    else {
+        return Err("usage: patient URL LEASE_MS STUCK_AFTER_MS BUDGET_MS".into());
     };
     let store = Store::connect(Config::from_url(&url)?).await?;
     let wait = handler_fn("wait", |ctx: TaskContext, file: PathBuf| async move {
@@ -27,15 +32,27 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
         Ok(ctx.epoch())
     });
+    let block = handler_fn("block", |_: TaskContext, file: PathBuf| async move {
+        std::fs::write(file.with_extension("started"), "")?;
+        loop {
+            std::thread::sleep(Duration::from_secs(1));
+            if file.exists() {
+                return Ok(());
+            }
+        }
+    });
+    let budget = Duration::from_millis(budget_ms.parse()?);
     let worker = Worker::builder(store)
         .name("patient")
         .handler(wait)
+        .handler(block)
+        .stuck_after(Duration::from_millis(stuck_ms.parse()?))
         .lease_ttl(Duration::from_millis(lease_ms.parse()?))
         .budgets(Budgets {
-            stop_acquiring: Duration::from_secs(5),
-            drain: Duration::from_mins(1),
-            cancel_and_save: Duration::from_secs(5),
-            exit_margin: Duration::from_secs(10),
+            stop_acquiring: budget,
+            drain: budget,
+            cancel_and_save: budget,
+            exit_margin: budget,
         })
         .build()?;
     let exit = worker.run_until_signal().await?;

@@ -16,6 +16,9 @@ use crate::points::{Listener, Points};
 use crate::shared::{Options, Shared};
 use crate::worker::Worker;
 
+/// How long a runtime may stand still: longer than a moment's blocking, shorter than people's patience.
+const STUCK_AFTER: Duration = Duration::from_mins(1);
+
 /// Where one handler's tasks wait, and how many run at once.
 #[derive(Debug, Clone, Default)]
 pub struct HandlerOptions {
@@ -59,6 +62,7 @@ impl Worker {
                 lease_ttl: Duration::from_millis(LEASE_TTL_MS),
                 start_ttl: Duration::ZERO,
                 kill_after: Duration::from_millis(KILL_AFTER_MS.unsigned_abs()),
+                stuck_after: STUCK_AFTER,
                 budgets: Budgets::default(),
                 points: Points::default(),
             },
@@ -123,6 +127,13 @@ impl WorkerBuilder {
     /// otherwise.
     pub fn kill_after(mut self, after: Duration) -> Self {
         self.options.kill_after = after;
+        self
+    }
+
+    /// How long the runtime that executes may run nothing at all, because handlers block every thread of it, before the
+    /// worker gives its lease up and ends; 60 s unless said otherwise. Blocking work belongs on `spawn_blocking`.
+    pub fn stuck_after(mut self, after: Duration) -> Self {
+        self.options.stuck_after = after;
         self
     }
 
@@ -217,6 +228,7 @@ impl WorkerBuilder {
         let longest = Duration::from_millis(DURATION_MS_MAX.unsigned_abs());
         for (name, found) in [
             ("kill_after", Some(self.options.kill_after)),
+            ("stuck_after", Some(self.options.stuck_after)),
             ("start_ttl", self.start_ttl),
         ] {
             if let Some(found) = found.filter(|found| *found > longest) {
@@ -226,6 +238,13 @@ impl WorkerBuilder {
                     bounds: "at most 10 years",
                 });
             }
+        }
+        if self.options.stuck_after < Duration::from_millis(100) {
+            return Err(WorkerError::Setting {
+                name: "stuck_after",
+                found: format!("{} ms", self.options.stuck_after.as_millis()),
+                bounds: "100 ms to 10 years",
+            });
         }
         let mut slots = vec![("slots", self.options.slots)];
         slots.extend(

@@ -111,6 +111,7 @@ pub(crate) async fn run(shared: Arc<Shared>, events: mpsc::UnboundedSender<Event
     let mut tick_at = Instant::now();
     loop {
         claimer.shared.counters.claim_ticks.add(1);
+        claimer.shared.pulse.claimer.moved();
         if claimer.shared.look.swap(false, Ordering::SeqCst) || Instant::now() >= tick_at {
             tick_at = Instant::now() + claimer.tick().await;
         }

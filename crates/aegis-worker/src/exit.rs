@@ -27,6 +27,8 @@ pub enum Exit {
     Stuck,
     /// 13: the lease was lost, and an execution outlived `kill_after`.
     LeaseOutlived,
+    /// 14: handlers blocked every thread of the runtime for longer than `stuck_after`; the lease was given up.
+    RuntimeStuck,
 }
 
 impl Exit {
@@ -38,6 +40,7 @@ impl Exit {
             Self::LeftToExpiry { .. } => 11,
             Self::Stuck => 12,
             Self::LeaseOutlived => 13,
+            Self::RuntimeStuck => 14,
         }
     }
 }
@@ -50,6 +53,7 @@ impl fmt::Display for Exit {
             Self::LeftToExpiry { tasks } => write!(f, "{tasks} left to lease expiry"),
             Self::Stuck => f.write_str("stuck: no slot left that stops when cancelled"),
             Self::LeaseOutlived => f.write_str("lease lost, and an execution did not stop in time"),
+            Self::RuntimeStuck => f.write_str("stuck: handlers block every thread of the runtime"),
         }
     }
 }

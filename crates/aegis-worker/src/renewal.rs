@@ -57,7 +57,12 @@ impl Renewal {
         let stopped = stop.clone();
         let thread = std::thread::Builder::new()
             .name("aegis-renewal".to_owned())
-            .spawn(move || runtime.block_on(beating.run(stopped)))?;
+            .spawn(move || {
+                let shared = Arc::clone(&beating.shared);
+                shared.pulse.renewal.moved();
+                runtime.block_on(beating.run(stopped));
+                shared.pulse.renewal.ended();
+            })?;
         Ok(Self {
             stop,
             thread: Some(thread),
@@ -109,6 +114,11 @@ impl Beating {
                 () = stop.cancelled() => return,
                 () = self.watch(pause) => {}
             }
+            if self.shared.pulse.is_given_up() {
+                // Whoever holds its tasks does not move: nobody may believe that they are in good hands.
+                self.cancel_all();
+                return;
+            }
             let beating = self.beat(ttl / 6);
             tokio::select! {
                 biased;
@@ -128,6 +138,10 @@ impl Beating {
         let nap = (self.shared.options.lease_ttl / 20).max(Duration::from_millis(5));
         let until = tokio::time::Instant::now() + pause;
         loop {
+            self.shared.pulse.renewal.moved();
+            if self.shared.pulse.is_given_up() {
+                return;
+            }
             self.fence_if_over();
             let left = until.saturating_duration_since(tokio::time::Instant::now());
             if left.is_zero() {

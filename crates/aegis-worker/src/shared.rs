@@ -18,6 +18,7 @@ use crate::http::HttpClient;
 use crate::incarnation::Incarnation;
 use crate::kinds::Kinds;
 use crate::points::Points;
+use crate::pulse::Pulse;
 
 /// How a worker was configured.
 #[derive(Debug, Clone)]
@@ -31,6 +32,7 @@ pub(crate) struct Options {
     pub(crate) lease_ttl: Duration,
     pub(crate) start_ttl: Duration,
     pub(crate) kill_after: Duration,
+    pub(crate) stuck_after: Duration,
     pub(crate) budgets: Budgets,
     pub(crate) points: Points,
 }
@@ -44,6 +46,7 @@ pub(crate) struct Shared {
     pub(crate) executor: Executor,
     pub(crate) http: HttpClient,
     pub(crate) counters: Counters,
+    pub(crate) pulse: Pulse,
     pub(crate) completions: mpsc::Sender<Finished>,
     /// The claimer has something to look at: a free slot, a hint, an opened gate.
     pub(crate) wake: Notify,
@@ -74,6 +77,7 @@ impl Shared {
             gate: Arc::new(Gate::new()),
             http,
             counters: Counters::default(),
+            pulse: Pulse::default(),
             completions,
             wake: Notify::new(),
             look: AtomicBool::new(false),

@@ -4,9 +4,8 @@
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::error::WorkerError;
-use crate::shared::WorkerHandle;
 
-/// SIGTERM and SIGINT, listened to from now on.
+/// SIGTERM and SIGINT, listened to from now on, on the runtime that they are asked for on (the watchdog's).
 pub(crate) struct Signals {
     term: Signal,
     interrupt: Signal,
@@ -24,21 +23,11 @@ impl Signals {
         })
     }
 
-    async fn next(&mut self) {
+    /// The next one.
+    pub(crate) async fn next(&mut self) {
         tokio::select! {
             _ = self.term.recv() => {}
             _ = self.interrupt.recv() => {}
         }
-    }
-
-    /// The first one drains, the second one goes straight to the cancel phase.
-    pub(crate) async fn steer(mut self, handle: WorkerHandle) {
-        self.next().await;
-        tracing::info!("a signal asks for a drain");
-        handle.drain();
-        self.next().await;
-        tracing::warn!("a second signal asks to stop now");
-        handle.cancel_now();
-        std::future::pending::<()>().await;
     }
 }

@@ -24,10 +24,10 @@ use crate::incarnation::Incarnation;
 use crate::renewal::Renewal;
 use crate::self_fence::boot_ns;
 use crate::shared::{Shared, WorkerHandle};
-use crate::signals::Signals;
+use crate::watchdog::Watchdog;
 use crate::writer::Pause;
 
-/// How often the supervisor looks for a worker without a slot that still stops when asked, and for an adopted database.
+/// How often the supervisor looks for an adopted database.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// What the parts of a worker tell its supervisor.
@@ -37,6 +37,8 @@ pub(crate) enum Event {
     LeaseLost(Uuid),
     /// The database has lost its newest claims, or is another one.
     Regressed,
+    /// No slot is left that stops when it is asked to.
+    Stuck,
 }
 
 /// A worker that was built and not started; made by [`Worker::builder`].
@@ -56,16 +58,14 @@ impl Worker {
 
     /// Runs until SIGTERM or SIGINT and the drain that follows; a second signal goes straight to the cancel phase. Right
     /// for a process of its own, also as PID 1: `std::process::exit(exit.code().into())` afterwards, since a handler that
-    /// blocks a thread would hold the runtime's end up.
+    /// blocks a thread would hold the runtime's end up. A worker that cannot return in its time (its budgets after a signal,
+    /// [`stuck_after`](crate::WorkerBuilder::stuck_after) when handlers block every thread) ends the process itself, with the
+    /// code of [`Exit`].
     ///
     /// # Errors
     /// [`WorkerError`] when it cannot start.
     pub async fn run_until_signal(self) -> Result<Exit, WorkerError> {
-        let signals = Signals::listen()?;
-        let steering = tokio::spawn(signals.steer(self.handle()));
-        let exit = self.run(std::future::pending()).await;
-        steering.abort();
-        exit
+        self.run_watched(std::future::pending(), true).await
     }
 
     /// Runs until `shutdown` is ready, or a drain is asked for through [`WorkerHandle`] or in the database, and then drains.
@@ -73,11 +73,20 @@ impl Worker {
     /// # Errors
     /// [`WorkerError`] when it cannot start. While the database is out of reach it tries again.
     pub async fn run(self, shutdown: impl Future<Output = ()> + Send) -> Result<Exit, WorkerError> {
+        self.run_watched(shutdown, false).await
+    }
+
+    async fn run_watched(
+        self,
+        shutdown: impl Future<Output = ()> + Send,
+        owns_process: bool,
+    ) -> Result<Exit, WorkerError> {
         let Self {
             shared,
             completions,
         } = self;
         let (events, inbox) = mpsc::unbounded_channel();
+        let mut watchdog = Watchdog::start(&shared, events.clone(), owns_process)?;
         let mut life = Life {
             completer: AbortOnDropHandle::new(tokio::spawn(completer::run(
                 Arc::clone(&shared),
@@ -92,12 +101,17 @@ impl Worker {
             renewal: None,
             awaits_adoption: false,
         };
-        let exit = tokio::select! {
-            exit = life.live(inbox) => exit,
-            () = forward(shutdown, &shared) => unreachable!("it never ends"),
+        let whole = async {
+            let exit = life.live(inbox).await;
+            life.end().await;
+            exit
         };
-        life.end().await;
-        exit
+        tokio::select! {
+            exit = whole => exit,
+            // Nothing may be waited for any more: what would wake this is what stands still.
+            () = watchdog.gives_up() => Ok(Exit::RuntimeStuck),
+            () = forward(shutdown, &shared) => unreachable!("it never ends"),
+        }
     }
 }
 
@@ -137,13 +151,12 @@ impl Life {
                         return Ok(exit);
                     },
                     Event::Regressed => self.regressed(),
-                },
-                _ = look.tick() => {
-                    if shared.executor.is_stuck(&shared, shared.options.kill_after) {
-                        tracing::error!("every slot is taken by an execution that does not stop; the worker ends");
+                    Event::Stuck => {
                         drain::close(&shared).await;
                         return Ok(Exit::Stuck);
                     }
+                },
+                _ = look.tick() => {
                     tokio::select! {
                         () = self.look_for_adoption() => {}
                         () = shared.drain.cancelled() => {}

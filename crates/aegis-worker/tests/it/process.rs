@@ -41,12 +41,18 @@ impl Drop for Process {
 impl Process {
     /// Starts a worker process; `through` is put before its command.
     fn start(bench: &Bench, through: &[&str]) -> Self {
+        Self::start_with(bench, through, 60_000, 10_000)
+    }
+
+    /// The same, with how long its runtime may stand still, and how long each part of a drain may take.
+    fn start_with(bench: &Bench, through: &[&str], stuck_ms: u64, budget_ms: u64) -> Self {
         let program = program();
         let url = format!("{}&statements=named", bench.db.url_as("aegis_engine"));
         let lease = LEASE_MS.to_string();
         let program = program.to_str().unwrap();
         let mut words: Vec<&str> = through.to_vec();
-        words.extend([program, &url, &lease]);
+        let (stuck, budget) = (stuck_ms.to_string(), budget_ms.to_string());
+        words.extend([program, &url, &lease, &stuck, &budget]);
         let log = tempfile::NamedTempFile::new().unwrap();
         let child = Command::new(words[0])
             .args(&words[1..])
@@ -178,7 +184,8 @@ async fn a_killed_process_is_taken_over_and_the_crash_is_counted() {
 async fn a_frozen_process_that_thaws_is_refused_and_comes_back_as_another() {
     let _slot = tokio::task::spawn_blocking(process_slot).await.unwrap();
     let bench = Bench::new().await;
-    let mut process = Process::start(&bench, &[]);
+    // Frozen for longer than its runtime may stand still: that is not what standing still means.
+    let mut process = Process::start_with(&bench, &[], LEASE_MS / 2, 10_000);
     let waiting = Waiting::running(&bench).await;
     let first = bench.store.workers(true, 1).await.unwrap()[0].id;
     process.signal(Signal::SIGSTOP);
@@ -220,4 +227,53 @@ async fn a_process_that_is_pid_1_ends_by_sigterm() {
     process.worker = Pid::from_raw(children.unwrap().trim().parse().unwrap());
     process.signal(Signal::SIGTERM);
     assert_eq!(process.ended().await, Some(0));
+}
+
+/// Tasks of a process whose runtime has two threads, each of which one of them blocks for ever.
+async fn block_every_thread(bench: &Bench) -> (Vec<Uuid>, tempfile::TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    let mut tasks = Vec::new();
+    for name in ["a", "b"] {
+        let file = folder.path().join(name);
+        tasks.push(bench.submit("block", json!(file)).await);
+    }
+    for name in ["a", "b"] {
+        let started = folder.path().join(name).with_extension("started");
+        wait_until("its start", BOUND, async || started.exists()).await;
+    }
+    (tasks, folder)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_process_whose_threads_are_all_blocked_gives_its_lease_up_and_ends() {
+    let _slot = tokio::task::spawn_blocking(process_slot).await.unwrap();
+    let bench = Bench::new().await;
+    let mut process = Process::start_with(&bench, &[], 2 * LEASE_MS, 60_000);
+    let (tasks, _folder) = block_every_thread(&bench).await;
+    assert_eq!(process.ended().await, Some(14));
+    // What it held is taken over, like that of a killed one.
+    let handler = handler_fn("block", |ctx: TaskContext, _: PathBuf| async move {
+        Ok(ctx.epoch())
+    });
+    let other = Running::start(bench.worker().handler(handler));
+    for task in tasks {
+        assert!(result(&bench.ended(task).await).as_i64().unwrap() > 1);
+    }
+    other.drain().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sigterm_ends_a_process_whose_threads_are_all_blocked_within_its_budgets() {
+    let _slot = tokio::task::spawn_blocking(process_slot).await.unwrap();
+    let bench = Bench::new().await;
+    let hour = 3_600_000;
+    let mut process = Process::start_with(&bench, &[], hour, 500);
+    let (_tasks, _folder) = block_every_thread(&bench).await;
+    process.signal(Signal::SIGTERM);
+    assert_eq!(process.ended().await, Some(11));
+    let mut process = Process::start_with(&bench, &[], hour, 2000);
+    let (_tasks, _folder) = block_every_thread(&bench).await;
+    process.signal(Signal::SIGTERM);
+    process.signal(Signal::SIGINT);
+    assert_eq!(process.ended().await, Some(11));
 }
