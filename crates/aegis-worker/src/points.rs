@@ -132,6 +132,13 @@ pub struct Reached {
     pub point: Point,
 }
 
+impl Reached {
+    /// For tests of a listener.
+    pub fn new(task: Uuid, epoch: i64, point: Point) -> Self {
+        Self { task, epoch, point }
+    }
+}
+
 /// Hears of every point that an execution reaches.
 pub trait Listener: Send + Sync + 'static {
     /// The execution goes on when the future is ready; never, when it never is.
@@ -160,9 +167,9 @@ impl Execution {
         let Some(listener) = &self.shared.options.points.0 else {
             return;
         };
-        let point = Point::new(subject(), cut);
         let (task, epoch) = self.key();
-        listener.reached(Reached { task, epoch, point }).await;
+        let point = Point::new(subject(), cut);
+        listener.reached(Reached::new(task, epoch, point)).await;
     }
 }
 

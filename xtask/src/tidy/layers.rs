@@ -27,6 +27,7 @@ const LAYERS: [&[&str]; 5] = [
         "aegis-console",
         "svcforge",
         "aegis-drill",
+        "aegis-harness",
         "aegis-demo",
         "aegis-bench",
         "aegis-exec",

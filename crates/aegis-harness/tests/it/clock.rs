@@ -1,0 +1,201 @@
+//! Time passes at once, for everything that the engine has stored.
+
+use std::time::Duration;
+
+use aegis_harness::{
+    Cut, Effects, Fault, Harness, HarnessError, NewTask, Outcome, Point, RetryPolicy,
+};
+use aegis_worker::{Class, TaskContext, TaskError, handler_fn};
+use serde_json::json;
+
+use crate::support::{Charge, harness};
+
+const DAY: Duration = Duration::from_hours(24);
+
+#[tokio::test]
+async fn snoozes_and_back_off_pass_at_once() {
+    let mut harness = harness!(|_world| handler_fn(
+        "slow",
+        |ctx: TaskContext, (): ()| async move {
+            match (ctx.snoozes(), ctx.failures()) {
+                (0, _) => Err(TaskError::snooze(DAY * 30)),
+                (_, 0 | 1) => Err(TaskError::retryable("busy", "later").with_retry_after(DAY)),
+                _ => Ok(ctx.failures()),
+            }
+        }
+    ));
+    let run = harness.run(NewTask::new("slow", "null")).await.unwrap();
+    assert_eq!(run.outcome, Outcome::Succeeded);
+    assert_eq!(run.result_as::<i32>().unwrap(), 2);
+    assert_eq!(run.executions, 4);
+    // Real time, by the same clock, is the rest.
+    let about = DAY * 32 - Duration::from_mins(1)..DAY * 32 + Duration::from_mins(1);
+    assert!(about.contains(&run.passed), "{:?}", run.passed);
+}
+
+#[tokio::test]
+async fn a_settled_task_waits_until_time_passes() {
+    let mut harness = harness!(|_world| handler_fn(
+        "later",
+        |ctx: TaskContext, (): ()| async move {
+            if ctx.snoozes() == 0 {
+                return Err(TaskError::snooze(DAY));
+            }
+            Ok(())
+        }
+    ));
+    let task = harness.submit(NewTask::new("later", "null")).await.unwrap();
+    let state = async |harness: &mut Harness| harness.settle(task).await.unwrap().state;
+    assert_eq!(state(&mut harness).await, 0, "scheduled");
+    harness
+        .advance(DAY - Duration::from_hours(1))
+        .await
+        .unwrap();
+    assert_eq!(state(&mut harness).await, 0);
+    harness.advance(Duration::from_hours(1)).await.unwrap();
+    assert_eq!(state(&mut harness).await, 5, "succeeded");
+}
+
+#[tokio::test]
+async fn a_key_past_its_retention_is_left_to_a_person() {
+    for (retention, outcome) in [
+        (Duration::from_hours(1), Outcome::Succeeded),
+        (
+            // Over before the lease of the dead worker is.
+            Duration::from_secs(80),
+            Outcome::WaitsForPerson {
+                operations: vec!["charge/7/v1".to_owned()],
+                expected: false,
+            },
+        ),
+    ] {
+        let mut harness = harness!(
+            |bank| handler_fn("charge", move |ctx: TaskContext, (): ()| {
+                let bank = bank.clone();
+                async move {
+                    ctx.operation("charge", 7)
+                        .class(Class::Idempotent)
+                        .key_retention(retention)
+                        .execute(|call| {
+                            let bank = bank.clone();
+                            async move { bank.once(&call, || ()) }
+                        })
+                        .await?;
+                    Ok(())
+                }
+            })
+        );
+        let dies = Fault::crash(Point::operation("charge", 7, Cut::Ran));
+        let task = NewTask::new("charge", "null");
+        let run = harness.run_with(task, &[dies]).await.unwrap();
+        assert_eq!(
+            run.outcome, outcome,
+            "the margin is a minute, the lease 30 s"
+        );
+        assert_eq!(run.effects.get("charge/7/v1"), Some(&1));
+    }
+}
+
+#[tokio::test]
+async fn deadlines_and_the_end_of_an_attempt_pass_too() {
+    let mut harness = harness!(|_world| handler_fn(
+        "patient",
+        |ctx: TaskContext, (): ()| async move {
+            if ctx.failures() == 0 {
+                let reason = ctx.cancelled().wait().await;
+                return Err(ctx.stop(reason));
+            }
+            Ok(ctx.failures())
+        }
+    ));
+    // Long enough to be claimed within, by the real clock.
+    let policy = RetryPolicy {
+        start_to_close_ms: Some(600_000),
+        kill_after_ms: 1000,
+        ..RetryPolicy::default()
+    };
+    let task = NewTask {
+        policy,
+        ..NewTask::new("patient", "null")
+    };
+    let id = harness.submit(task).await.unwrap();
+    harness.patience(Duration::from_millis(300));
+    let error = harness.settle(id).await.unwrap_err();
+    assert!(matches!(error, HarnessError::Stuck { .. }), "{error}");
+    harness.patience(Duration::from_secs(60));
+    // Asked to stop by the first, ended for it by the second.
+    harness.advance(Duration::from_mins(10)).await.unwrap();
+    harness.advance(Duration::from_secs(2)).await.unwrap();
+    let scheduled = harness.settle(id).await.unwrap();
+    assert_eq!((scheduled.state, scheduled.failures), (0, 1));
+    harness.advance(DAY).await.unwrap();
+    assert_eq!(harness.settle(id).await.unwrap().state, 5);
+}
+
+#[tokio::test]
+async fn a_fault_that_does_not_strike_is_said() {
+    let mut harness = harness!(|bank| Charge {
+        class: Class::Idempotent,
+        bank: bank.clone()
+    });
+    let nowhere = Fault::crash(Point::step("text", 8, Cut::Stored));
+    let error = harness
+        .run_with(NewTask::new("charge", "7"), &[nowhere])
+        .await
+        .unwrap_err();
+    let text = error.to_string();
+    assert!(
+        text.starts_with(
+            "`step text/8 stored` (time 1) was not reached; reached were: handler before, "
+        ),
+        "{text}"
+    );
+}
+
+#[tokio::test]
+async fn what_waits_for_something_that_does_not_come_is_stuck_and_the_next_run_is_not() {
+    let mut harness = Harness::start(|worker, effects: &Effects| {
+        let effects = effects.clone();
+        worker.slots(1).handler(handler_fn(
+            "wait",
+            move |_ctx: TaskContext, forever: bool| {
+                let effects = effects.clone();
+                async move {
+                    if forever {
+                        std::future::pending::<()>().await;
+                    }
+                    effects.happened("done");
+                    Ok(())
+                }
+            },
+        ))
+    })
+    .await
+    .unwrap();
+    harness.patience(Duration::from_millis(300));
+    let error = harness.run(NewTask::new("wait", "true")).await.unwrap_err();
+    assert!(matches!(error, HarnessError::Stuck { .. }), "{error}");
+    harness.patience(Duration::from_secs(60));
+    let run = harness.run(NewTask::new("wait", "false")).await.unwrap();
+    assert_eq!(run.outcome, Outcome::Succeeded);
+    assert_eq!(run.effects.get("done"), Some(&1));
+}
+
+#[tokio::test]
+async fn a_key_is_refused_since_each_run_is_a_task_of_its_own() {
+    let mut harness =
+        harness!(|_world| handler_fn("any", |_ctx: TaskContext, (): ()| async move { Ok(()) }));
+    let task = NewTask {
+        key: Some("k".to_owned()),
+        ..NewTask::new("any", "null")
+    };
+    let error = harness.run(task).await.unwrap_err();
+    assert!(
+        matches!(&error, HarnessError::HasKey { key } if key == "k"),
+        "{error}"
+    );
+    let run = harness
+        .run(NewTask::new("any", json!(null).to_string()))
+        .await;
+    assert_eq!(run.unwrap().outcome, Outcome::Succeeded);
+}
