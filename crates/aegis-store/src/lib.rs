@@ -22,6 +22,7 @@ pub mod overrides;
 pub mod session;
 pub mod store;
 pub mod submit;
+mod task_input;
 pub mod survey;
 pub mod transaction;
 pub mod view;
