@@ -4,8 +4,7 @@
 //! reports how they ended:
 //!
 //! ```no_run
-//! use aegis_store::{Config, Store};
-//! use aegis_worker::{TaskContext, Worker, handler_fn};
+//! use aegis_worker::{Config, Store, TaskContext, Worker, handler_fn};
 //!
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! let store = Store::connect(Config::from_url("postgresql://aegis_engine@localhost/app?statements=named")?).await?;
@@ -15,6 +14,12 @@
 //! std::process::exit(exit.code().into());
 //! # }
 //! ```
+//!
+//! What a handler can do stands at [`TaskContext`]: steps, checkpoints, [operations](TaskContext::operation) for what must not
+//! happen twice outside, its own SQL in [`commit`](TaskContext::commit) and [`complete_in`](TaskContext::complete_in). How
+//! inputs and checkpoints change stands at [`Protocols`]. This crate is all that a handler needs, and `aegis-harness` all that
+//! its tests need: it crashes a handler at every point and counts the effects. `docs/guides/first-handler.md` goes from an empty
+//! folder to a handler that charges a card.
 //!
 //! Invariants: nothing is claimed without being registered or handed back (`gate`); every write carries the guard, one in
 //! flight per claim (`writer`); the lease is renewed on its own thread, runtime and connection until the last task has ended
@@ -56,9 +61,17 @@ mod watchdog;
 mod worker;
 mod writer;
 
-pub use aegis_model::{Class, ProtocolRange};
+pub use aegis_model::{Class, ProtocolError, ProtocolRange};
+/// Where the database is, and what is submitted to it: a handler and its submitter need no other crate of Aegis.
+pub use aegis_store::{Config, NewTask, RetryPolicy, Store, StoreError, Submitted};
+/// A moment, as [`TaskError::SleepUntil`] and [`NewTask`] have it.
+pub use jiff::Timestamp;
 /// The driver whose transactions [`TaskContext::commit`] and [`TaskContext::complete_in`] lend.
 pub use tokio_postgres;
+/// What [`Cancellation::token`] gives.
+pub use tokio_util::sync::CancellationToken;
+/// The id of a task.
+pub use uuid::Uuid;
 
 pub use budgets::Budgets;
 pub use builder::{HandlerOptions, WorkerBuilder};
@@ -70,7 +83,8 @@ pub use exit::Exit;
 pub use handler::{FnHandler, TaskHandler, handler_fn};
 pub use http::{HttpCall, HttpPolicy};
 pub use operation::{
-    CallError, FencingToken, OperationBuilder, OperationCall, OperationError, Probe, operation_id,
+    CallError, FencingToken, OperationBuilder, OperationCall, OperationError, Probe,
+    ProbedOperation, operation_id,
 };
 pub use protocols::{Protocols, Upcaster};
 pub use shared::{Snapshot, WorkerHandle, WorkerPhase};

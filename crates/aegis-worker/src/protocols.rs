@@ -33,7 +33,7 @@ pub(crate) enum Part {
 ///         value["currency"] = "EUR".into();
 ///         Ok(value)
 ///     });
-/// # Ok::<(), aegis_model::ProtocolError>(())
+/// # Ok::<(), aegis_worker::ProtocolError>(())
 /// ```
 #[derive(Debug, Clone)]
 pub struct Protocols {

@@ -11,6 +11,6 @@ mod flow;
 mod id;
 mod verbs;
 
-pub use builder::OperationBuilder;
+pub use builder::{OperationBuilder, ProbedOperation};
 pub use call::{CallError, FencingToken, OperationCall, OperationError, Probe};
 pub use id::operation_id;
