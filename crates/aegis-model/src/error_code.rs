@@ -41,6 +41,10 @@ impl ErrorCode {
     pub const NOT_ADOPTED: Self = Self("AEG-0015");
     /// No partition for the day of a task.
     pub const NO_PARTITION: Self = Self("AEG-0016");
+    /// A filter, or a change by people, that makes no sense.
+    pub const BAD_FILTER: Self = Self("AEG-0017");
+    /// A program that is to be a handler cannot be run, or does not speak the exec protocol.
+    pub const HANDLER_PROGRAM: Self = Self("AEG-0018");
 
     /// The code as text.
     pub const fn as_str(self) -> &'static str {

@@ -5,7 +5,7 @@
 
 use aegis_model::Class;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::error::BadLine;
 
@@ -46,7 +46,10 @@ impl FromHandler {
     /// # Errors
     /// [`BadLine`] with the beginning of the line.
     pub fn parse(line: &[u8]) -> Result<Self, BadLine> {
-        serde_json::from_slice(line).map_err(|error| BadLine::of(&error, line))
+        // serde would also take an array whose first element is the type.
+        let object = serde_json::from_slice::<Map<String, Value>>(line);
+        let message = object.and_then(|object| serde_json::from_value(Value::Object(object)));
+        message.map_err(|error| BadLine::of(&error, line))
     }
 
     /// The id of a request; `None` for what is not answered.

@@ -36,7 +36,11 @@ mod tests {
             (vec![2, 3], 1, false),
             (vec![1], 0, false),
         ] {
-            assert_eq!(agreed(&offered, chosen).is_ok(), meets, "{offered:?} {chosen}");
+            assert_eq!(
+                agreed(&offered, chosen).is_ok(),
+                meets,
+                "{offered:?} {chosen}"
+            );
         }
     }
 

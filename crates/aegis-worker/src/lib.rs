@@ -43,9 +43,11 @@ mod executor;
 mod exit;
 mod gate;
 mod handler;
+mod health;
 mod http;
 mod incarnation;
 mod kinds;
+mod metrics;
 mod operation;
 mod parts;
 pub mod points;
@@ -64,6 +66,8 @@ mod writer;
 pub use aegis_model::{Class, ProtocolError, ProtocolRange};
 /// Where the database is, and what is submitted to it: a handler and its submitter need no other crate of Aegis.
 pub use aegis_store::{Config, NewTask, RetryPolicy, Store, StoreError, Submitted};
+/// Takes the spans of a worker, see [`WorkerBuilder::tracer`].
+pub use aegis_telemetry::Tracer;
 /// A moment, as [`TaskError::SleepUntil`] and [`NewTask`] have it.
 pub use jiff::Timestamp;
 /// The driver whose transactions [`TaskContext::commit`] and [`TaskContext::complete_in`] lend.

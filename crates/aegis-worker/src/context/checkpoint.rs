@@ -61,6 +61,10 @@ struct Checkpoint {
 impl Verb for Checkpoint {
     type Out = ();
 
+    fn word(&self) -> &'static str {
+        "checkpoint"
+    }
+
     async fn send(&self, store: &Store, at: Position) -> Sent<()> {
         let to = SaveTo {
             held: at.held,

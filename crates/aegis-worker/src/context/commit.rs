@@ -19,6 +19,7 @@ use tokio_postgres::Transaction;
 
 use crate::context::TaskContext;
 use crate::execution::{Execution, raised};
+use crate::metrics::Ended;
 use crate::points::{Cut, Subject};
 use crate::task_error::{EngineStop, TaskError};
 use crate::writer::{Pause, Position, Resolved};
@@ -136,7 +137,7 @@ where
         Err(error) if error.lost_answer() => match execution.read_back(position.held, None).await {
             Resolved::Applied { .. } => {}
             Resolved::NotApplied => return Err(not_applied()),
-            Resolved::Fenced => return Err(execution.lose().into()),
+            Resolved::Fenced(_) => return Err(execution.lose().into()),
         },
         Err(error) => return Err(error.into()),
     }
@@ -180,14 +181,14 @@ where
             match execution.read_back(position.held, digest).await {
                 Resolved::Applied { .. } => {}
                 Resolved::NotApplied => return Err(not_applied()),
-                Resolved::Fenced => return Err(execution.lose().into()),
+                Resolved::Fenced(_) => return Err(execution.lose().into()),
             }
         }
         Err(error) => return Err(error.into()),
     }
     position.ended = true;
     execution.completed.store(true, Ordering::SeqCst);
-    execution.shared.counters.completed.add(1);
+    execution.count(Ended::Completed);
     execution.at(Cut::Stored, || Subject::CompleteIn).await;
     Ok(value)
 }
@@ -209,10 +210,11 @@ async fn refused(execution: &Execution, position: &Position, verb: &str) -> Engi
             .fenced(&conn.conn(), &position.held, verb)
             .await
     };
-    if let Err(error) = noted.await {
+    let reason = noted.await;
+    if let Err(error) = &reason {
         tracing::warn!(task = %position.held.task, verb, error = %error, "a refused write could not be written down");
     }
-    execution.refused()
+    execution.refused(reason.ok())
 }
 
 fn not_applied() -> TaskError {

@@ -5,7 +5,10 @@
 
 mod checkpoint;
 mod commit;
+mod known;
 mod step;
+
+pub use known::{Known, KnownOperation, KnownStep, KnownValue};
 
 use std::fmt;
 use std::future::Future;

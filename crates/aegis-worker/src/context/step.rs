@@ -85,6 +85,10 @@ struct Step {
 impl Verb for Step {
     type Out = ();
 
+    fn word(&self) -> &'static str {
+        "step"
+    }
+
     async fn send(&self, store: &Store, at: Position) -> Sent<()> {
         let step = StepValue {
             name: self.name.clone(),
