@@ -141,6 +141,10 @@ pub enum TaskChange {
     Doubt,
     /// Its last unknown operation was resolved.
     Resolve,
+    /// A person starts a scheduled task before its time: run now, or retry during a back-off.
+    RunNow,
+    /// A person gives a task that waits another time.
+    Reschedule,
     /// A person sends a parked task again.
     Redrive,
     /// A person gives a parked task up for good: it stays what it is and becomes history.
@@ -155,16 +159,19 @@ use State::{
     Cancelled, Failed, Quarantined, Ready, Reconciling, Running, Scheduled, Succeeded, Waiting,
 };
 use TaskChange::{
-    Cancel, Claim, Complete, Discard, Doubt, GiveUp, Promote, Quarantine, Redrive, Resolve, Retry,
-    Return, Snooze, Wait, Wake,
+    Cancel, Claim, Complete, Discard, Doubt, GiveUp, Promote, Quarantine, Redrive, Reschedule,
+    Resolve, Retry, Return, RunNow, Snooze, Wait, Wake,
 };
 
 /// Every legal change: from, what happens, to.
 pub const TRANSITIONS: &[(State, TaskChange, State)] = &[
     (Scheduled, Promote, Ready),
+    (Scheduled, RunNow, Ready),
+    (Scheduled, Reschedule, Scheduled),
     (Scheduled, Cancel, Cancelled),
     (Scheduled, GiveUp, Failed),
     (Ready, Claim, Running),
+    (Ready, Reschedule, Scheduled),
     (Ready, Cancel, Cancelled),
     (Ready, GiveUp, Failed),
     (Running, Complete, Succeeded),

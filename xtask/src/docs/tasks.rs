@@ -129,6 +129,10 @@ fn who(change: TaskChange) -> &'static str {
              a key that has expired, a probe that cannot tell."
         }
         TaskChange::Resolve => "A person, with `aegis operation resolve` and evidence.",
+        TaskChange::RunNow => {
+            "A person, with `aegis task run-now`, or `aegis task retry` during the back-off after a failed attempt. Nothing is charged."
+        }
+        TaskChange::Reschedule => "A person, with `aegis task reschedule`.",
         TaskChange::Redrive => {
             "A person, with `aegis task redrive`. The epoch goes on counting, the counters start anew."
         }
