@@ -65,12 +65,20 @@ impl Family {
     /// # Errors
     /// The writer's.
     pub fn print(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
-        let value = |one: Option<Evaluated>| one.map_or(f64::NAN, |one| one.value);
-        self.print_as(self.name, Cow::Borrowed(self.help), value, encoder)?;
+        self.print_alone(encoder)?;
         let name = format!("{}_last_evaluated_timestamp_seconds", self.name);
         let help = format!("When {} was evaluated; 0: never.", self.name);
         let at = |one: Option<Evaluated>| one.map_or(0.0, |one| unix_seconds(one.at));
         self.print_as(&name, Cow::Owned(help), at, encoder)
+    }
+
+    /// Prints the gauge without its companion: for a fact that nobody evaluates.
+    ///
+    /// # Errors
+    /// The writer's.
+    pub fn print_alone(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let value = |one: Option<Evaluated>| one.map_or(f64::NAN, |one| one.value);
+        self.print_as(self.name, Cow::Borrowed(self.help), value, encoder)
     }
 
     fn print_as(

@@ -16,4 +16,4 @@ pub use prometheus_client;
 
 pub use listen::{Health, Listening, Probes, listen};
 pub use logs::{LogError, LogFormat, start_logs};
-pub use tracer::{Place, Role, SpanRecord, Spans, TraceError, Tracer, Value};
+pub use tracer::{Open, Place, Role, SpanRecord, Spans, TraceError, Tracer, Value};

@@ -90,6 +90,40 @@ impl From<i64> for Value {
     }
 }
 
+/// A span that goes on.
+#[derive(Debug)]
+pub struct Open {
+    tracer: Tracer,
+    place: Place,
+    parent: Option<Place>,
+    name: &'static str,
+    role: Role,
+    began: SystemTime,
+}
+
+impl Open {
+    /// Where it is: what belongs to it names this place as its parent.
+    pub fn place(&self) -> Place {
+        self.place
+    }
+
+    /// It has ended.
+    pub fn end(self, fields: Vec<(&'static str, Value)>, error: Option<String>) {
+        self.tracer.record(SpanRecord {
+            place: self.place,
+            parent: self.parent.map_or(0, |parent| parent.span_id),
+            parent_is_remote: false,
+            name: self.name,
+            role: self.role,
+            began: self.began,
+            ended: SystemTime::now(),
+            fields,
+            links: Vec::new(),
+            error,
+        });
+    }
+}
+
 /// A span that has ended.
 #[derive(Debug, Clone)]
 pub struct SpanRecord {
@@ -139,6 +173,8 @@ struct Inner {
     processor: BatchSpanProcessor,
     scope: InstrumentationScope,
     counted: Arc<Counted>,
+    /// The share of new traces that are recorded.
+    sample_ratio: f64,
 }
 
 /// Takes spans. Cheap to clone; off by default.
@@ -196,7 +232,38 @@ impl Tracer {
             processor,
             scope,
             counted,
+            sample_ratio: sample_ratio(
+                set("OTEL_TRACES_SAMPLER").as_deref(),
+                set("OTEL_TRACES_SAMPLER_ARG").as_deref(),
+            ),
         }))))
+    }
+
+    /// Begins a span with an id of its own, below `parent` or as the first of a new trace.
+    pub fn begin(&self, parent: Option<Place>, name: &'static str, role: Role) -> Open {
+        let trace_id = parent.map_or_else(|| rand::random::<u128>().max(1), |one| one.trace_id);
+        Open {
+            tracer: self.clone(),
+            place: Place {
+                trace_id,
+                span_id: rand::random::<u64>().max(1),
+                sampled: parent.map_or_else(|| self.samples(trace_id), |one| one.sampled),
+            },
+            parent,
+            name,
+            role,
+            began: SystemTime::now(),
+        }
+    }
+
+    /// Is a trace that begins here recorded? All are, unless `OTEL_TRACES_SAMPLER` names a ratio (`traceidratio` or
+    /// `parentbased_traceidratio`) and `OTEL_TRACES_SAMPLER_ARG` gives it. Every process decides the same of one trace.
+    pub fn samples(&self, trace_id: u128) -> bool {
+        self.0.as_ref().is_some_and(|inner| {
+            // The random part of a trace id is at its end, as in a task's.
+            let low = u32::try_from(trace_id & u128::from(u32::MAX)).unwrap_or(0);
+            f64::from(low) / f64::from(u32::MAX) < inner.sample_ratio || inner.sample_ratio >= 1.0
+        })
     }
 
     /// Is anything recorded?
@@ -269,6 +336,18 @@ impl Tracer {
     }
 }
 
+/// The share of new traces that are recorded, as OpenTelemetry's variables say; what they do not say well is all.
+fn sample_ratio(sampler: Option<&str>, ratio: Option<&str>) -> f64 {
+    match sampler {
+        Some("always_off" | "parentbased_always_off") => 0.0,
+        Some("traceidratio" | "parentbased_traceidratio") => ratio
+            .and_then(|text| text.parse().ok())
+            .filter(|ratio| (0.0..=1.0).contains(ratio))
+            .unwrap_or(1.0),
+        _ => 1.0,
+    }
+}
+
 fn context(place: Place, is_remote: bool) -> SpanContext {
     SpanContext::new(
         TraceId::from_bytes(place.trace_id.to_be_bytes()),
@@ -338,6 +417,18 @@ impl opentelemetry_sdk::trace::SpanExporter for Watched {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_ratio_is_taken_as_the_variables_say() {
+        let close = |found: f64, wanted: f64| (found - wanted).abs() < f64::EPSILON;
+        assert!(close(sample_ratio(None, Some("0.1")), 1.0));
+        assert!(close(sample_ratio(Some("traceidratio"), Some("0.1")), 0.1));
+        assert!(close(sample_ratio(Some("traceidratio"), Some("7")), 1.0));
+        assert!(close(
+            sample_ratio(Some("parentbased_always_off"), None),
+            0.0
+        ));
+    }
 
     #[test]
     fn one_that_is_off_takes_everything_and_says_so() {

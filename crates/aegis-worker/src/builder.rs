@@ -1,15 +1,18 @@
 //! How a worker is put together. Everything is checked here, before anything is started.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use aegis_model::limits::{DURATION_MS_MAX, KILL_AFTER_MS, LEASE_TTL_MS};
 use aegis_store::Store;
+use aegis_telemetry::{Tracer, listen};
 use tokio::sync::mpsc;
 
 use crate::budgets::Budgets;
 use crate::error::WorkerError;
 use crate::handler::{Erased, TaskHandler};
+use crate::health::Probed;
 use crate::http::{HttpClient, HttpPolicy};
 use crate::kinds::{Kind, Kinds, Pace};
 use crate::points::{Listener, Points};
@@ -39,6 +42,8 @@ pub struct WorkerBuilder {
     start_ttl: Option<Duration>,
     grace_period: Option<Duration>,
     http: HttpPolicy,
+    listen: Option<SocketAddr>,
+    tracer: Tracer,
 }
 
 impl Worker {
@@ -55,6 +60,7 @@ impl Worker {
                     |_| "unknown".to_owned(),
                     |name| name.to_string_lossy().into_owned(),
                 ),
+                environment: "none".to_owned(),
                 release: "none".to_owned(),
                 build: "none".to_owned(),
                 digest: "none".to_owned(),
@@ -69,6 +75,8 @@ impl Worker {
             start_ttl: None,
             grace_period: None,
             http: HttpPolicy::default(),
+            listen: None,
+            tracer: Tracer::off(),
         }
     }
 }
@@ -137,6 +145,28 @@ impl WorkerBuilder {
         self
     }
 
+    /// Shows health (`/livez`, `/readyz`) and metrics (`/metrics`) at this address, without a password: loopback, or a
+    /// network that only the platform reaches. Port 0 takes a free one, see [`WorkerHandle::listening`]. `None`, unless said
+    /// otherwise: nothing is shown.
+    ///
+    /// [`WorkerHandle::listening`]: crate::WorkerHandle::listening
+    pub fn listen(mut self, address: Option<SocketAddr>) -> Self {
+        self.listen = address;
+        self
+    }
+
+    /// Where its spans go; nowhere unless said otherwise.
+    pub fn tracer(mut self, tracer: Tracer) -> Self {
+        self.tracer = tracer;
+        self
+    }
+
+    /// Which installation this is, such as `production`: a label of its metrics.
+    pub fn environment(mut self, environment: impl Into<String>) -> Self {
+        self.options.environment = environment.into();
+        self
+    }
+
     /// The release that this worker belongs to.
     pub fn release(mut self, release: impl Into<String>) -> Self {
         self.options.release = release.into();
@@ -185,7 +215,7 @@ impl WorkerBuilder {
         self
     }
 
-    /// Checks everything.
+    /// Checks everything, and listens where it was told to.
     ///
     /// # Errors
     /// [`WorkerError`]; nothing was started.
@@ -195,6 +225,7 @@ impl WorkerBuilder {
         for text in [
             &mut options.name,
             &mut options.host,
+            &mut options.environment,
             &mut options.release,
             &mut options.build,
             &mut options.digest,
@@ -206,9 +237,22 @@ impl WorkerBuilder {
         let kinds = self.kinds()?;
         let http = HttpClient::new(self.http);
         let (ready, completions) = mpsc::channel(1024);
+        let shared = Shared::new(self.store, self.options, kinds, http, self.tracer, ready);
+        let listening = match self.listen {
+            None => None,
+            Some(address) => {
+                let probes = Arc::new(Probed::new(&shared));
+                let listening = listen(address, probes)
+                    .map_err(|source| WorkerError::Listen { address, source })?;
+                let address = shared.listening.get_or_init(|| listening.address());
+                tracing::info!(%address, "health and metrics are shown");
+                Some(listening)
+            }
+        };
         Ok(Worker {
-            shared: Shared::new(self.store, self.options, kinds, http, ready),
+            shared,
             completions,
+            listening,
         })
     }
 

@@ -20,6 +20,7 @@ use crate::execution::Execution;
 use crate::gate::{GateState, Permit};
 use crate::incarnation::Incarnation;
 use crate::shared::Shared;
+use crate::warm::Warm;
 use crate::worker::Event;
 use crate::writer::{Pause, jittered};
 
@@ -32,6 +33,9 @@ const DUE_MIN: Duration = Duration::from_millis(50);
 /// The same after a tick at which nothing was for this worker: other queues' tasks must not make it busy.
 const OTHERS_DUE_MIN: Duration = Duration::from_millis(250);
 
+/// Between two looks at the database for those who watch this worker.
+const OBSERVE_EVERY: Duration = Duration::from_secs(15);
+
 struct Claimer {
     shared: Arc<Shared>,
     events: mpsc::UnboundedSender<Event>,
@@ -39,6 +43,10 @@ struct Claimer {
     /// By kind.
     supply: Vec<Supply>,
     due_min: Duration,
+    /// Looks that nobody has to ask for.
+    warm: Warm,
+    /// When the database was looked at for those who watch it.
+    observed: Option<Instant>,
     /// The last tick found a suspect.
     suspects: bool,
     /// This worker has to become empty and take suspects.
@@ -103,6 +111,8 @@ pub(crate) async fn run(shared: Arc<Shared>, events: mpsc::UnboundedSender<Event
         },
         supply: vec![Supply::More; shared.kinds.all.len()],
         due_min: DUE_MIN,
+        warm: Warm::default(),
+        observed: None,
         suspects: false,
         duty: false,
         alone: false,
@@ -126,7 +136,14 @@ pub(crate) async fn run(shared: Arc<Shared>, events: mpsc::UnboundedSender<Event
         tokio::select! {
             () = tokio::time::sleep_until(tick_at) => {}
             () = claimer.shared.wake.notified() => {}
-            () = hints.next() => claimer.supply.fill(Supply::More),
+            () = hints.next() => {
+                claimer.supply.fill(Supply::More);
+                claimer.warm.hinted(Instant::now());
+            }
+            () = claimer.warm.wait() => {
+                claimer.supply.fill(Supply::More);
+                claimer.warm.looks(Instant::now());
+            }
             () = claimer.shared.drain.cancelled() => {
                 claimer.shared.gate.until(|view| view.state() == GateState::Draining).await;
             }
@@ -152,7 +169,9 @@ impl Claimer {
                 self.suspects = tick.suspects;
                 self.duty = tick.duty;
                 let due = Duration::from_millis(u64::try_from(tick.next_due_ms).unwrap_or(0));
-                let next = jittered(every).min(due.max(self.due_min));
+                // A look stands for a tick, so that it costs nothing beyond; what falls due does not wait for it.
+                let idle = jittered(every) + self.observe(incarnation.id, every);
+                let next = idle.min(due.max(self.due_min));
                 self.due_min = due_min(tick.claimable, next < every.mul_f64(0.75));
                 next
             }
@@ -161,6 +180,28 @@ impl Claimer {
                 jittered(every)
             }
         }
+    }
+
+    /// Looks at the database for those who watch this worker, when somebody can and it is time. Answers how much longer the
+    /// next tick may wait for it.
+    fn observe(&mut self, worker: Uuid, every: Duration) -> Duration {
+        let due = self.observed.is_none_or(|at| at.elapsed() >= OBSERVE_EVERY);
+        if !due || self.shared.listening.get().is_none() {
+            return Duration::ZERO;
+        }
+        self.observed = Some(Instant::now());
+        let shared = Arc::clone(&self.shared);
+        // Claims do not wait for it.
+        tokio::spawn(async move {
+            match shared.store.observe(worker).await {
+                Ok(Some(observed)) => shared.metrics.observed(observed),
+                Ok(None) => {}
+                Err(error) => {
+                    tracing::warn!(error = %error, "the database could not be looked at; its gauges keep their age");
+                }
+            }
+        });
+        every
     }
 
     /// Hands back what has waited too long for a slot of this worker.
@@ -212,6 +253,9 @@ impl Claimer {
             return false;
         }
         let took = self.acquire(&incarnation, What::Ready).await;
+        if took.given > 0 {
+            self.warm.found(Instant::now());
+        }
         for capacity in &took.capacity {
             let Some(kind) = self.shared.kinds.find(&capacity.queue, &capacity.kind) else {
                 continue;
@@ -285,10 +329,12 @@ impl Claimer {
         let mut lost = false;
         self.shared.counters.acquisitions.add(1);
         loop {
+            let sent = Instant::now();
             let answer = match what {
                 What::Ready => store.acquire(request.clone()).await,
                 What::Suspect => store.acquire_suspect(request.clone()).await,
             };
+            self.shared.metrics.claim_took(sent.elapsed());
             match answer {
                 Err(error) if error.lost_answer() || (lost && error.is_passing()) => {
                     if !incarnation.fence.is_eligible() {
@@ -330,6 +376,7 @@ impl Claimer {
                 continue;
             };
             of_kind[kind.index] += 1;
+            self.shared.metrics.kind(kind.index).claimed();
             executions.push(Execution::new(&self.shared, incarnation, kind, claim));
         }
         if permit.register(&executions) {

@@ -7,17 +7,19 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use aegis_model::limits::{COMPLETION_GROUP_MAX, COMPLETION_GROUP_MS};
 use aegis_model::{Held, Outcome, State};
 use aegis_store::StoreError;
 use aegis_store::guarded::{Completion, Failure};
+use aegis_telemetry::Role;
 use futures_util::future::BoxFuture;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use crate::execution::Execution;
+use crate::metrics::Ended;
 use crate::shared::Shared;
 use crate::writer::{Pause, Resolved};
 
@@ -84,10 +86,25 @@ async fn write(shared: &Arc<Shared>, mut group: Vec<Finished>) {
                 result: one.result.clone(),
             })
             .collect();
-        match shared.store.complete(completions).await {
+        let sent = Instant::now();
+        let began = SystemTime::now();
+        shared.metrics.completion_group(group.len());
+        let answer = shared.store.complete(completions).await;
+        shared.metrics.write_took("complete", sent.elapsed());
+        match answer {
             Ok(answers) => {
                 let mut again = Vec::new();
                 for (one, answer) in group.into_iter().zip(answers) {
+                    let refused = matches!(answer, Outcome::Fenced(_)).then(|| "fenced".to_owned());
+                    let execution = &one.execution;
+                    execution.tell(
+                        "aegis.complete",
+                        Role::Internal,
+                        None,
+                        began,
+                        Vec::new,
+                        refused,
+                    );
                     if let Some(one) = settle(shared, one, answer, pause.waited()).await {
                         again.push(one);
                     }
@@ -148,12 +165,12 @@ async fn settle(
     match answer {
         // The store charges a result that the database cannot take.
         Outcome::Applied(State::Scheduled | State::Failed) if !execution.is_settling() => {
-            shared.counters.failed.add(1);
+            execution.count(Ended::Failed);
         }
-        Outcome::Applied(_) => shared.counters.completed.add(1),
-        Outcome::Fenced(_) if !repeated => {
-            execution.refused();
-            shared.counters.lost.add(1);
+        Outcome::Applied(_) => execution.count(Ended::Completed),
+        Outcome::Fenced(reason) if !repeated => {
+            execution.refused(reason);
+            execution.count(Ended::Lost);
         }
         Outcome::Fenced(_) | Outcome::Unknown => {
             let digest = Completion {
@@ -162,11 +179,11 @@ async fn settle(
             }
             .digest();
             match execution.read_back(one.held, Some(digest)).await {
-                Resolved::Applied { .. } => shared.counters.completed.add(1),
+                Resolved::Applied { .. } => execution.count(Ended::Completed),
                 Resolved::NotApplied => return Some(one),
-                Resolved::Fenced => {
-                    execution.refused();
-                    shared.counters.lost.add(1);
+                Resolved::Fenced(reason) => {
+                    execution.refused(reason);
+                    execution.count(Ended::Lost);
                 }
             }
         }
@@ -189,7 +206,7 @@ async fn charge(shared: &Shared, one: Finished, error: &StoreError) {
         retry_after_ms: None,
     };
     match shared.store.fail(vec![failure]).await {
-        Ok(_) => shared.counters.failed.add(1),
+        Ok(_) => one.execution.count(Ended::Failed),
         Err(error) => {
             tracing::error!(%task, error = %error, "the refusal could not be charged; the task is left to expiry");
         }

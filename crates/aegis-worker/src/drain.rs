@@ -12,6 +12,7 @@ use crate::cancel::CancelReason;
 use crate::execution::{Execution, Stage};
 use crate::exit::Exit;
 use crate::gate::{GateState, Word};
+use crate::metrics::Ended;
 use crate::shared::Shared;
 use crate::writer::{Pause, Resolved};
 
@@ -108,13 +109,16 @@ pub(crate) async fn hand_back(shared: &Shared, executions: Vec<Arc<Execution>>) 
             .partition(|execution| execution.claim.held.owner == owner);
         left = others;
         let held = group.iter().map(|execution| execution.claim.held).collect();
-        match shared.store.hand_back(held).await {
+        let sent = Instant::now();
+        let answer = shared.store.hand_back(held).await;
+        shared.metrics.write_took("hand_back", sent.elapsed());
+        match answer {
             Ok(answers) => {
                 for (execution, answer) in group.into_iter().zip(answers) {
                     match answer {
-                        Outcome::Applied(_) => shared.counters.handed_back.add(1),
-                        Outcome::Fenced(_) => {
-                            execution.refused();
+                        Outcome::Applied(_) => execution.count(Ended::HandedBack),
+                        Outcome::Fenced(reason) => {
+                            execution.refused(reason);
                         }
                         Outcome::Unknown => {
                             match execution.read_back(execution.claim.held, None).await {
@@ -122,8 +126,8 @@ pub(crate) async fn hand_back(shared: &Shared, executions: Vec<Arc<Execution>>) 
                                     left.push(execution);
                                     continue;
                                 }
-                                Resolved::Applied { .. } | Resolved::Fenced => {
-                                    shared.counters.handed_back.add(1);
+                                Resolved::Applied { .. } | Resolved::Fenced(_) => {
+                                    execution.count(Ended::HandedBack);
                                 }
                             }
                         }

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use aegis_model::limits::{PAYLOAD_BYTES_MAX, duration_ms};
 use aegis_model::{Cause, ErrorCode, Held, OperationState, Outcome, State};
@@ -17,6 +17,7 @@ use serde_json::Value;
 use crate::cancel::CancelReason;
 use crate::completer::Finished;
 use crate::execution::{Execution, Used};
+use crate::metrics::Ended;
 use crate::poison::Poison;
 use crate::task_error::TaskError;
 use crate::writer::{Pause, Resolved};
@@ -257,7 +258,7 @@ pub(crate) async fn report(execution: Arc<Execution>, returned: Returned) {
     match decide(facts) {
         End::Nothing => {
             if standing(&execution) != Standing::Completed {
-                execution.shared.counters.lost.add(1);
+                execution.count(Ended::Lost);
             }
             execution.shared.gate.remove(execution.key());
         }
@@ -279,7 +280,7 @@ pub(crate) async fn report(execution: Arc<Execution>, returned: Returned) {
             if delivered {
                 count(&execution, &end, drained);
             } else {
-                execution.shared.counters.lost.add(1);
+                execution.count(Ended::Lost);
             }
             execution.shared.gate.remove(execution.key());
             execution.shared.wake.notify_one();
@@ -288,19 +289,20 @@ pub(crate) async fn report(execution: Arc<Execution>, returned: Returned) {
 }
 
 fn count(execution: &Execution, end: &End, drained: bool) {
-    let counters = &execution.shared.counters;
     match end {
-        End::Fail { code, message, .. } => {
-            counters.failed.add(1);
-            tracing::info!(task = %execution.claim.held.task, code, message, "an attempt failed");
+        End::Fail { code, .. } => {
+            execution.traced.failed(code);
+            execution.count(Ended::Failed);
+            // Its text may quote what it worked on: that stands in the database, for those who may read it.
+            tracing::info!(code, "an attempt failed");
         }
-        End::Release { cause, .. } if *cause == Cause::Drain => {
-            counters.handed_back.add(1);
-            if drained {
-                counters.cut_short.add(1);
+        End::Release { cause, .. } => {
+            execution.count(Ended::released(*cause));
+            if *cause == Cause::Drain && drained {
+                execution.shared.counters.cut_short.add(1);
             }
         }
-        _ => counters.released.add(1),
+        End::Complete(_) | End::Nothing => {}
     }
 }
 
@@ -346,18 +348,25 @@ fn standing(execution: &Execution) -> Standing {
 async fn deliver(execution: &Execution, held: Held, end: &End) -> bool {
     let mut pause = Pause::new();
     loop {
-        match send(execution, held, end).await {
+        let sent = Instant::now();
+        let answer = send(execution, held, end).await;
+        let verb = match end {
+            End::Fail { .. } => "fail",
+            _ => "release",
+        };
+        execution.shared.metrics.write_took(verb, sent.elapsed());
+        match answer {
             Ok(Outcome::Applied(_)) => return true,
-            Ok(Outcome::Fenced(_)) if !pause.waited() => {
-                execution.refused();
+            Ok(Outcome::Fenced(reason)) if !pause.waited() => {
+                execution.refused(reason);
                 return false;
             }
             Ok(Outcome::Fenced(_) | Outcome::Unknown) => {
                 match execution.read_back(held, None).await {
                     Resolved::Applied { .. } => return true,
                     Resolved::NotApplied => {}
-                    Resolved::Fenced => {
-                        execution.refused();
+                    Resolved::Fenced(reason) => {
+                        execution.refused(reason);
                         return false;
                     }
                 }

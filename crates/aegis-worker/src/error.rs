@@ -1,5 +1,7 @@
 //! Why a worker could not be built or started.
 
+use std::net::SocketAddr;
+
 use aegis_model::ErrorCode;
 use aegis_store::StoreError;
 
@@ -45,6 +47,17 @@ pub enum WorkerError {
         found: String,
         /// What is possible.
         bounds: &'static str,
+    },
+    /// The address for health and metrics cannot be had.
+    #[error(
+        "the worker cannot listen on {address} for health and metrics; give another address, port 0 for a free one, or none"
+    )]
+    Listen {
+        /// As given.
+        address: SocketAddr,
+        /// Why.
+        #[source]
+        source: std::io::Error,
     },
     /// The renewal thread or the signal handlers could not be made.
     #[error("the worker could not start its {what}")]

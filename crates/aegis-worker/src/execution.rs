@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
+use aegis_model::FenceReason;
 use aegis_store::Claim;
 use tokio::sync::OnceCell;
 
@@ -15,10 +16,12 @@ use crate::cancel::{CancelReason, Canceller};
 use crate::gate::Key;
 use crate::incarnation::Incarnation;
 use crate::kinds::Kind;
+use crate::metrics::{Ended, KindMetrics};
 use crate::parts::Parts;
 use crate::poison::Poison;
 use crate::shared::Shared;
 use crate::task_error::{EngineStop, TaskError};
+use crate::traced::Traced;
 use crate::writer::{Position, Writer};
 
 /// How far an execution has come, locally.
@@ -51,6 +54,7 @@ pub(crate) struct Execution {
     pub(crate) canceller: Canceller,
     pub(crate) writer: Writer,
     pub(crate) parts: OnceCell<Parts>,
+    pub(crate) traced: Traced,
     /// The database said that the task is somebody else's.
     pub(crate) taken: AtomicBool,
     /// The database has refused a write.
@@ -86,6 +90,7 @@ impl Execution {
             canceller: Canceller::default(),
             writer: Writer::new(position),
             parts: OnceCell::new(),
+            traced: Traced::of(&claim, &shared.tracer),
             taken: AtomicBool::new(false),
             fenced: AtomicBool::new(false),
             completed: AtomicBool::new(false),
@@ -160,9 +165,29 @@ impl Execution {
         self.canceller.cancel(CancelReason::LeaseLost);
     }
 
+    /// What is measured for its kind.
+    pub(crate) fn metrics(&self) -> &KindMetrics {
+        self.shared.metrics.kind(self.kind.index)
+    }
+
+    /// Counts how this attempt ended.
+    pub(crate) fn count(&self, ended: Ended) {
+        let counters = &self.shared.counters;
+        match ended {
+            Ended::Completed => counters.completed.add(1),
+            Ended::Failed => counters.failed.add(1),
+            Ended::Snoozed | Ended::Cancelled | Ended::Unknown => counters.released.add(1),
+            Ended::HandedBack => counters.handed_back.add(1),
+            Ended::Lost => counters.lost.add(1),
+        }
+        self.metrics().ended(ended);
+        self.tell_ended(ended);
+    }
+
     /// The database has refused a write: counted, and the end of this execution.
-    pub(crate) fn refused(&self) -> EngineStop {
+    pub(crate) fn refused(&self, reason: impl Into<Option<FenceReason>>) -> EngineStop {
         self.shared.counters.fenced.add(1);
+        self.metrics().fenced(reason.into());
         self.fenced.store(true, Ordering::SeqCst);
         self.lose()
     }

@@ -70,6 +70,15 @@ impl Executor {
         (state.executing, state.queued.len())
     }
 
+    /// The same for each kind, by its index.
+    pub(crate) fn load_of_kinds(&self) -> Vec<(usize, usize)> {
+        let state = self.state();
+        let executing = state.executing_of_kind.iter().copied();
+        executing
+            .zip(state.queued_of_kind.iter().copied())
+            .collect()
+    }
+
     /// How much may be claimed now.
     pub(crate) fn room(&self, kinds: &Kinds) -> Room {
         let state = self.state();
@@ -150,12 +159,17 @@ impl Executor {
     fn pump(&self) {
         loop {
             let Some(next) = self.next() else { return };
-            let span = tracing::info_span!(
+            // Not below any level of detail: an error's line names its task whatever else is logged.
+            let span = tracing::error_span!(
+                parent: &next.shared.span,
                 "task",
                 task = %next.claim.held.task,
-                kind = %next.kind.name,
                 epoch = next.claim.held.epoch,
-                trace = next.claim.trace.as_deref().unwrap_or_default(),
+                worker = %next.incarnation.id,
+                queue = next.kind.queue,
+                kind = next.kind.name,
+                trace_id = next.traced.trace_id(),
+                span_id = next.traced.span_id(),
             );
             tokio::spawn(run(next).instrument(span));
         }
@@ -220,8 +234,12 @@ fn to_i32(n: usize) -> i32 {
 /// One execution, from its slot to its reported end.
 async fn run(execution: Arc<Execution>) {
     let started = Instant::now();
+    execution
+        .metrics()
+        .started_after(started.saturating_duration_since(execution.claimed_at));
     let returned =
         if execution.incarnation.fence.is_eligible() && execution.canceller.reason().is_none() {
+            execution.look_back().await;
             let handler = Arc::clone(&execution.kind.handler);
             execution.at(Cut::Before, || Subject::Handler).await;
             let input = execution.take_input();
@@ -238,6 +256,7 @@ async fn run(execution: Arc<Execution>) {
         };
     if !matches!(returned, Returned::NotStarted) {
         execution.kind.pace.measured(started.elapsed());
+        execution.metrics().ran_for(started.elapsed());
     }
     execution.set_stage(Stage::Stopped);
     let shared = Arc::clone(&execution.shared);

@@ -59,11 +59,13 @@ mod self_fence;
 mod shared;
 mod signals;
 mod task_error;
+mod traced;
+mod warm;
 mod watchdog;
 mod worker;
 mod writer;
 
-pub use aegis_model::{Class, ProtocolError, ProtocolRange};
+pub use aegis_model::{Class, ProtocolError, ProtocolRange, TraceContext};
 /// Where the database is, and what is submitted to it: a handler and its submitter need no other crate of Aegis.
 pub use aegis_store::{Config, NewTask, RetryPolicy, Store, StoreError, Submitted};
 /// Takes the spans of a worker, see [`WorkerBuilder::tracer`].

@@ -14,6 +14,7 @@ use aegis_store::StoreError;
 use aegis_store::worker::{Beat, LeaseConn, Order, Renewed};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
 
 use crate::cancel::CancelReason;
 use crate::incarnation::Incarnation;
@@ -60,7 +61,8 @@ impl Renewal {
             .spawn(move || {
                 let shared = Arc::clone(&beating.shared);
                 shared.pulse.renewal.moved();
-                runtime.block_on(beating.run(stopped));
+                let span = shared.span.clone();
+                runtime.block_on(beating.run(stopped).instrument(span));
                 shared.pulse.renewal.ended();
             })?;
         Ok(Self {
@@ -230,7 +232,9 @@ impl Beating {
             claim_ticks: i64::try_from(counts.claim_ticks).unwrap_or(i64::MAX),
             progress_ticks: i64::try_from(counts.progress_ticks).unwrap_or(i64::MAX),
         };
+        let sent = std::time::Instant::now();
         let renewed = conn.renew(self.incarnation.id, beat).await?;
+        self.shared.metrics.renewal_took(sent.elapsed());
         self.conn = Some(conn);
         Ok(renewed)
     }

@@ -1,10 +1,12 @@
 //! What all parts of a worker share, and the handle by which the outside sees and steers it.
 
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use aegis_store::Store;
+use aegis_telemetry::Tracer;
 use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -17,6 +19,7 @@ use crate::gate::{Gate, GateState};
 use crate::http::HttpClient;
 use crate::incarnation::Incarnation;
 use crate::kinds::Kinds;
+use crate::metrics::Metrics;
 use crate::points::Points;
 use crate::pulse::Pulse;
 
@@ -25,6 +28,7 @@ use crate::pulse::Pulse;
 pub(crate) struct Options {
     pub(crate) name: String,
     pub(crate) host: String,
+    pub(crate) environment: String,
     pub(crate) release: String,
     pub(crate) build: String,
     pub(crate) digest: String,
@@ -46,6 +50,10 @@ pub(crate) struct Shared {
     pub(crate) executor: Executor,
     pub(crate) http: HttpClient,
     pub(crate) counters: Counters,
+    pub(crate) metrics: Metrics,
+    pub(crate) tracer: Tracer,
+    /// Where health and metrics are shown.
+    pub(crate) listening: OnceLock<SocketAddr>,
     pub(crate) pulse: Pulse,
     pub(crate) completions: mpsc::Sender<Finished>,
     /// The claimer has something to look at: a free slot, a hint, an opened gate.
@@ -58,6 +66,8 @@ pub(crate) struct Shared {
     pub(crate) cancel_now: CancellationToken,
     /// The worker has ended: nothing is tried again.
     pub(crate) ended: CancellationToken,
+    /// Around everything that this worker logs.
+    pub(crate) span: tracing::Span,
     incarnation: Mutex<Option<Arc<Incarnation>>>,
 }
 
@@ -67,11 +77,21 @@ impl Shared {
         options: Options,
         kinds: Kinds,
         http: HttpClient,
+        tracer: Tracer,
         completions: mpsc::Sender<Finished>,
     ) -> Arc<Self> {
         Arc::new(Self {
             executor: Executor::new(&kinds, options.slots),
+            metrics: Metrics::new(&kinds),
+            tracer,
+            listening: OnceLock::new(),
             store,
+            span: tracing::error_span!(
+                "worker",
+                worker = tracing::field::Empty,
+                worker_name = options.name,
+                release = options.release,
+            ),
             options,
             kinds,
             gate: Arc::new(Gate::new()),
@@ -97,6 +117,8 @@ impl Shared {
     }
 
     pub(crate) fn set_incarnation(&self, incarnation: &Arc<Incarnation>) {
+        self.span
+            .record("worker", tracing::field::display(incarnation.id));
         *self
             .incarnation
             .lock()
@@ -167,6 +189,11 @@ impl WorkerHandle {
     /// The newest incarnation; `None` before the first registration.
     pub fn id(&self) -> Option<Uuid> {
         self.shared.incarnation().map(|incarnation| incarnation.id)
+    }
+
+    /// Where it shows its health and its metrics; `None`: nowhere.
+    pub fn listening(&self) -> Option<SocketAddr> {
+        self.shared.listening.get().copied()
     }
 
     /// May it be sent traffic, in the platform's words: registered, eligible and not draining?

@@ -89,6 +89,20 @@ pub enum EngineStop {
 }
 
 impl TaskError {
+    /// What it is, in a word or a code: never its message, which may quote anything.
+    pub(crate) fn word(&self) -> &str {
+        match self {
+            Self::Retryable { code, .. } | Self::Terminal { code, .. } => code,
+            Self::Snooze { .. } | Self::SleepUntil { .. } => "postponed",
+            Self::Engine(EngineStop::LeaseLost) => "lease_lost",
+            Self::Engine(EngineStop::EffectUnknown { .. }) => "effect_unknown",
+            Self::Engine(EngineStop::QuietPeriod { .. }) => "quiet_period",
+            Self::Engine(EngineStop::Cancelled { .. }) => "cancelled",
+            Self::Engine(EngineStop::SettlingOnly) => "settling_only",
+            Self::Engine(EngineStop::Ended) => "ended",
+        }
+    }
+
     /// An error that may pass: tried again.
     pub fn retryable(code: impl Into<String>, message: impl Into<String>) -> Self {
         Self::Retryable {

@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
 
 use crate::cancel::CancelReason;
 use crate::error::WorkerError;
@@ -74,7 +75,10 @@ impl Watchdog {
         let stopped = stop.clone();
         std::thread::Builder::new()
             .name("aegis-watchdog".to_owned())
-            .spawn(move || runtime.block_on(watching.run(signals, stopped)))
+            .spawn(move || {
+                let span = watching.handle.shared.span.clone();
+                runtime.block_on(watching.run(signals, stopped).instrument(span));
+            })
             .map_err(failed)?;
         Ok(Self { stop, given_up })
     }
@@ -258,6 +262,7 @@ impl Watching {
             other => other,
         };
         tracing::error!(code = exit.code(), exit = %exit, "the worker did not end in its time; its process is ended");
+        self.handle.shared.tracer.flush(Duration::from_secs(1));
         std::process::exit(exit.code().into());
     }
 }

@@ -8,9 +8,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aegis_store::worker::Registration;
+use aegis_telemetry::Listening;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
+use tracing::Instrument;
 use uuid::Uuid;
 
 use crate::claimer;
@@ -30,6 +32,9 @@ use crate::writer::Pause;
 /// How often the supervisor looks for an adopted database.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
+/// The last spans get so long to be sent.
+const FLUSH_MAX: Duration = Duration::from_secs(2);
+
 /// What the parts of a worker tell its supervisor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Event {
@@ -46,6 +51,8 @@ pub(crate) enum Event {
 pub struct Worker {
     pub(crate) shared: Arc<Shared>,
     pub(crate) completions: mpsc::Receiver<Finished>,
+    /// Shows health and metrics until the worker has ended.
+    pub(crate) listening: Option<Listening>,
 }
 
 impl Worker {
@@ -84,18 +91,18 @@ impl Worker {
         let Self {
             shared,
             completions,
+            listening: _listening,
         } = self;
+        let span = shared.span.clone();
         let (events, inbox) = mpsc::unbounded_channel();
         let mut watchdog = Watchdog::start(&shared, events.clone(), owns_process)?;
         let mut life = Life {
-            completer: AbortOnDropHandle::new(tokio::spawn(completer::run(
-                Arc::clone(&shared),
-                completions,
-            ))),
-            claimer: AbortOnDropHandle::new(tokio::spawn(claimer::run(
-                Arc::clone(&shared),
-                events.clone(),
-            ))),
+            completer: AbortOnDropHandle::new(tokio::spawn(
+                completer::run(Arc::clone(&shared), completions).instrument(span.clone()),
+            )),
+            claimer: AbortOnDropHandle::new(tokio::spawn(
+                claimer::run(Arc::clone(&shared), events.clone()).instrument(span.clone()),
+            )),
             shared: Arc::clone(&shared),
             events,
             renewal: None,
@@ -105,7 +112,8 @@ impl Worker {
             let exit = life.live(inbox).await;
             life.end().await;
             exit
-        };
+        }
+        .instrument(span);
         tokio::select! {
             exit = whole => exit,
             // Nothing may be waited for any more: what would wake this is what stands still.
@@ -311,6 +319,13 @@ impl Life {
                 Err(_) => {
                     tracing::warn!("the worker's end could not be told to the database in time");
                 }
+            }
+        }
+        let tracer = self.shared.tracer.clone();
+        if tracer.is_on() {
+            let flushing = tokio::task::spawn_blocking(move || tracer.flush(FLUSH_MAX));
+            if !flushing.await.unwrap_or(false) {
+                tracing::warn!("the last spans could not be sent in time; they are lost");
             }
         }
     }

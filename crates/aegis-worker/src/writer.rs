@@ -7,7 +7,7 @@
 
 use std::future::Future;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant, SystemTime};
 
 use aegis_model::{FenceReason, Held, Outcome};
 use aegis_store::guarded::{ReadBack, Saved};
@@ -40,6 +40,14 @@ pub(crate) trait Verb: Send + Sync + 'static {
     /// What an applied write gives.
     type Out: Send + 'static;
 
+    /// What it is counted under: one of [`WRITES`](crate::metrics::WRITES).
+    fn word(&self) -> &'static str;
+
+    /// The operation that it is about.
+    fn operation(&self) -> Option<&str> {
+        None
+    }
+
     /// Sends it once.
     fn send(&self, store: &Store, at: Position) -> impl Future<Output = Sent<Self::Out>> + Send;
 
@@ -57,7 +65,8 @@ pub(crate) enum Resolved {
         rev: i64,
     },
     NotApplied,
-    Fenced,
+    /// Refused; without a lease nobody asked why.
+    Fenced(FenceReason),
 }
 
 impl Writer {
@@ -82,7 +91,10 @@ impl Execution {
             if position.ended {
                 return Err(EngineStop::Ended.into());
             }
+            let began = SystemTime::now();
             let out = execution.write_now(&verb, &mut position).await;
+            let error = out.as_ref().err().map(|error| error.word().to_owned());
+            execution.tell_write(verb.word(), verb.operation(), began, error);
             execution.progress();
             out
         })
@@ -98,7 +110,10 @@ impl Execution {
         let store = &self.shared.store;
         let mut pause = Pause::new();
         loop {
-            let doubtful = match verb.send(store, *position).await {
+            let sent = Instant::now();
+            let answer = verb.send(store, *position).await;
+            self.shared.metrics.write_took(verb.word(), sent.elapsed());
+            let doubtful = match answer {
                 Ok(Outcome::Applied((saved, out))) => {
                     if let Some(saved) = saved {
                         position.held.rev = saved.rev;
@@ -107,7 +122,7 @@ impl Execution {
                     return Ok(out);
                 }
                 Ok(Outcome::Fenced(reason)) if !may_be_own(reason, pause.waited()) => {
-                    return Err(self.refused().into());
+                    return Err(self.refused(reason).into());
                 }
                 Ok(Outcome::Fenced(_) | Outcome::Unknown) => true,
                 Err(error) if error.is_passing() => {
@@ -124,7 +139,7 @@ impl Execution {
                         return Ok(verb.read_back());
                     }
                     Resolved::NotApplied => {}
-                    Resolved::Fenced => return Err(self.refused().into()),
+                    Resolved::Fenced(reason) => return Err(self.refused(reason).into()),
                 }
             }
             if !self.incarnation.fence.is_eligible() {
@@ -152,14 +167,14 @@ impl Execution {
                     self.shared.counters.unknown_resolved.add(1);
                     return Resolved::NotApplied;
                 }
-                Ok(ReadBack::Fenced(_)) => return Resolved::Fenced,
+                Ok(ReadBack::Fenced(reason)) => return Resolved::Fenced(reason),
                 Err(error) => {
                     tracing::warn!(task = %held.task, error = %error, "what became of a write cannot be read yet");
                 }
             }
             // Without a lease there is nothing left that this execution may do with the answer.
             if self.incarnation.fence.is_lost() || !self.incarnation.fence.is_eligible() {
-                return Resolved::Fenced;
+                return Resolved::Fenced(FenceReason::Lease);
             }
             pause.wait().await;
         }

@@ -15,6 +15,7 @@ use std::future::Future;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
+use aegis_model::TraceContext;
 use serde_json::Value;
 use uuid::Uuid;
 
@@ -116,9 +117,10 @@ impl<C> TaskContext<C> {
         self.execution.is_settling()
     }
 
-    /// The submitter's trace context (W3C `traceparent`), if there is one.
-    pub fn trace(&self) -> Option<&str> {
-        self.execution.claim.trace.as_deref()
+    /// This attempt's place in the submitter's trace (it prints as a W3C `traceparent`), for requests of the handler's own.
+    /// `None`: nobody traces this task.
+    pub fn trace(&self) -> Option<TraceContext> {
+        self.execution.traced.context(None)
     }
 
     /// Was this execution asked to stop, and why?

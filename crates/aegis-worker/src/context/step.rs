@@ -2,9 +2,11 @@
 
 use std::fmt::Display;
 use std::future::Future;
+use std::time::SystemTime;
 
 use aegis_store::Store;
 use aegis_store::guarded::{SaveTo, StepValue};
+use aegis_telemetry::Role;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -59,19 +61,35 @@ impl<C> TaskContext<C> {
             key: key.clone(),
         };
         execution.at(Cut::Before, subject).await;
-        let value = run().await?;
-        let data = serde_json::to_vec(&value)?;
-        execution.at(Cut::Ran, subject).await;
-        execution
-            .write(Step {
-                name: name.clone(),
-                key: key.clone(),
-                protocol: protocols.writes(),
-                data,
-            })
-            .await?;
-        execution.at(Cut::Stored, subject).await;
-        Ok(value)
+        let began = SystemTime::now();
+        let stored = async {
+            let value = run().await?;
+            let data = serde_json::to_vec(&value)?;
+            execution.at(Cut::Ran, subject).await;
+            execution
+                .write(Step {
+                    name: name.clone(),
+                    key: key.clone(),
+                    protocol: protocols.writes(),
+                    data,
+                })
+                .await?;
+            execution.at(Cut::Stored, subject).await;
+            Ok(value)
+        };
+        let stored = stored.await;
+        let fields = || {
+            vec![
+                ("aegis.step", name.as_str().into()),
+                ("aegis.key", key.as_str().into()),
+            ]
+        };
+        let error = stored
+            .as_ref()
+            .err()
+            .map(|error: &TaskError| error.word().to_owned());
+        execution.tell("aegis.step", Role::Internal, None, began, fields, error);
+        stored
     }
 }
 

@@ -155,6 +155,9 @@ fn headers(http: &HttpCall, call: &OperationCall) -> Result<HeaderMap, CallError
     for (name, value) in &http.headers {
         put(name, value)?;
     }
+    if let Some(trace) = &call.trace {
+        put("traceparent", &trace.to_string())?;
+    }
     // Last, so that no header of the handler's replaces them.
     put("idempotency-key", &call.id)?;
     put("aegis-operation", &call.id)?;

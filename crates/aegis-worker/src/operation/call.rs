@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use aegis_model::Held;
+use aegis_model::{Held, TraceContext};
 use uuid::Uuid;
 
 use crate::task_error::{EngineStop, TaskError};
@@ -48,6 +48,8 @@ pub struct OperationCall {
     pub fencing_token: FencingToken,
     /// How many times it was dispatched by now, this one included; for a probe, before it.
     pub dispatches: i32,
+    /// The trace that the request belongs to, for a `traceparent` header; `None`: nobody traces this task.
+    pub trace: Option<TraceContext>,
 }
 
 /// A call that gave no result.

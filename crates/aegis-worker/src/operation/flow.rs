@@ -7,18 +7,20 @@
 
 use std::future::Future;
 use std::sync::{Arc, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use aegis_model::limits::duration_ms;
 use aegis_model::operation::{NextStep, next_step};
 use aegis_model::{Class, ErrorCode, OperationState, Resolution};
 use aegis_store::guarded::LedgerEntry;
+use aegis_telemetry::Role;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::context::first_use;
 use crate::execution::{Execution, Used};
+use crate::metrics::Answered;
 use crate::operation::builder::{Plan, ProbeFn};
 use crate::operation::call::{CallError, FencingToken, OperationCall, OperationError, Probe};
 use crate::operation::fingerprint::{fingerprint, shown};
@@ -29,6 +31,7 @@ use crate::points::{Cut, Subject};
 use crate::poison::Poison;
 use crate::protocols::Part;
 use crate::task_error::{EngineStop, TaskError};
+use crate::traced::new_span;
 use crate::writer::Pause;
 
 /// Times that the ledger is looked into again after it refused a dispatch.
@@ -181,7 +184,8 @@ impl Flow<'_> {
             return Err(self.doubt("it is queryable, and its handler has no probe"));
         };
         self.at(Cut::BeforeProbe).await;
-        let asked = tokio::time::timeout(self.plan.timeout, probe(self.call(dispatches))).await;
+        let asked =
+            tokio::time::timeout(self.plan.timeout, probe(self.call(dispatches, None))).await;
         self.at(Cut::Probed).await;
         match asked {
             Ok(Ok(Probe::Happened(value))) => {
@@ -241,13 +245,19 @@ impl Flow<'_> {
                 Go::Yes { dispatches: now } => dispatches = now,
             }
             self.execution.shared.counters.dispatched.add(1);
+            self.execution.metrics().dispatched(self.plan.class);
             if !self.execution.incarnation.fence.is_eligible() {
                 return Err(self.execution.lose().into());
             }
             self.at(Cut::Dispatched).await;
             let left_at = Instant::now();
-            let called = tokio::time::timeout(self.plan.timeout, call(self.call(dispatches))).await;
+            let (span, began) = (new_span(), SystemTime::now());
+            let calling = call(self.call(dispatches, Some(span)));
+            let called = tokio::time::timeout(self.plan.timeout, calling).await;
             self.at(Cut::Ran).await;
+            let answered = Answered::of(&called);
+            self.execution.metrics().answered(self.plan.class, answered);
+            self.tell_call(span, began, dispatches, answered);
             match called {
                 Ok(Ok(value)) => {
                     self.settle_value(&value, None).await?;
@@ -301,6 +311,21 @@ impl Flow<'_> {
             ),
         )
         .into())
+    }
+
+    fn tell_call(&self, span: u64, began: SystemTime, dispatches: i32, answered: Answered) {
+        let fields = || {
+            vec![
+                ("aegis.operation", self.id.as_str().into()),
+                ("aegis.operation.name", self.plan.name.as_str().into()),
+                ("aegis.operation.class", self.plan.class.word().into()),
+                ("aegis.operation.dispatches", i64::from(dispatches).into()),
+                ("aegis.operation.answer", answered.word().into()),
+            ]
+        };
+        let error = (answered != Answered::Succeeded).then(|| answered.word().to_owned());
+        self.execution
+            .tell("aegis.call", Role::Client, Some(span), began, fields, error);
     }
 
     /// What a lost answer means for this class: repeated, quiet, or a person.
@@ -442,12 +467,13 @@ impl Flow<'_> {
         }
     }
 
-    fn call(&self, dispatches: i32) -> OperationCall {
+    fn call(&self, dispatches: i32, span: Option<u64>) -> OperationCall {
         OperationCall {
             id: self.id.clone(),
             task: self.execution.claim.held.task,
             fencing_token: FencingToken::of(&self.execution.claim.held),
             dispatches,
+            trace: self.execution.traced.context(span),
         }
     }
 

@@ -36,6 +36,14 @@ pub(crate) enum Go {
 impl Verb for DispatchVerb {
     type Out = Go;
 
+    fn word(&self) -> &'static str {
+        "dispatch"
+    }
+
+    fn operation(&self) -> Option<&str> {
+        Some(&self.id)
+    }
+
     async fn send(&self, store: &Store, at: Position) -> Sent<Go> {
         let dispatch = Dispatch {
             held: at.held,
@@ -86,6 +94,14 @@ pub(crate) struct SettleVerb {
 impl Verb for SettleVerb {
     type Out = ();
 
+    fn word(&self) -> &'static str {
+        "settle"
+    }
+
+    fn operation(&self) -> Option<&str> {
+        Some(&self.id)
+    }
+
     async fn send(&self, store: &Store, at: Position) -> Sent<()> {
         let result = OperationResult {
             held: at.held,
@@ -115,6 +131,14 @@ pub(crate) struct WithdrawVerb {
 
 impl Verb for WithdrawVerb {
     type Out = ();
+
+    fn word(&self) -> &'static str {
+        "withdraw"
+    }
+
+    fn operation(&self) -> Option<&str> {
+        Some(&self.id)
+    }
 
     async fn send(&self, store: &Store, at: Position) -> Sent<()> {
         let saved = store

@@ -15,6 +15,7 @@ mod hostile;
 mod http;
 mod lease;
 mod lost_answers;
+mod observed;
 mod operations;
 mod process;
 mod steps;
