@@ -475,7 +475,7 @@ fn start_message(ctx: &TaskContext<Value>, known: Known, input: Value) -> Start 
                 dispatches: one.dispatches,
             })
             .collect(),
-        trace: ctx.trace().map(str::to_owned),
+        trace: ctx.trace().map(|trace| trace.to_string()),
         valid_for_ms: 0,
     }
 }
