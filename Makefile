@@ -6,10 +6,10 @@ export PATH := $(HOME)/.cargo/bin:$(PATH):/usr/sbin
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench dev
+.PHONY: help demo test lint bench bench-peers dev
 
 help: ## this list
-	@awk -F ': ## ' '/^[a-z]+: ## / { printf "  make %-6s %s\n", $$1, $$2 }' Makefile
+	@awk -F ': ## ' '/^[a-z-]+: ## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 
 demo: ## build, then run the demo on a PostgreSQL of its own; ARGS="…" reaches `aegis demo`
 	@scripts/prepare demo
@@ -25,6 +25,13 @@ lint: ## the quick part of it: format, tidy, clippy
 bench: ## the benchmarks, in release; ARGS="…" reaches them
 	@scripts/prepare demo
 	cargo run --locked --release --package aegis-bench -- --fetch-postgres $(ARGS)
+
+bench-peers: ## Aegis and its peers on the same work, each at its best; ARGS="--only awa --jobs 5000 --rounds 1" reaches it
+	@scripts/prepare demo
+	cargo run --locked --release --package aegis-bench -- peers --fetch-postgres $(ARGS)
+
+model-deep: ## explore the protocol in larger worlds than the suite has time for
+	cargo run --locked --release --package aegis-proof --example deep
 
 dev: ## a demo that stays: its PostgreSQL and worker run until Ctrl-C
 	@scripts/prepare demo
