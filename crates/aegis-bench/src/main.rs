@@ -8,6 +8,7 @@
 mod bare;
 mod idle;
 mod latency;
+mod peers;
 mod setting;
 mod submit;
 mod takeover;
@@ -50,6 +51,11 @@ enum Role {
         /// Its lease, in milliseconds.
         ttl_ms: u64,
     },
+    /// Aegis and its peers on the same work, on one private PostgreSQL.
+    Peers(peers::PeersArguments),
+    /// Aegis's own driver among its peers.
+    #[command(hide = true)]
+    Driver(peers::DriverArguments),
 }
 
 #[expect(clippy::print_stdout, reason = "the figures are its output")]
@@ -62,8 +68,13 @@ fn main() -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;
-    if let Some(Role::Worker { url, ttl_ms }) = arguments.role {
-        return runtime.block_on(takeover::worker_process(&url, ttl_ms));
+    match arguments.role {
+        Some(Role::Worker { url, ttl_ms }) => {
+            return runtime.block_on(takeover::worker_process(&url, ttl_ms));
+        }
+        Some(Role::Peers(arguments)) => return runtime.block_on(peers::run(&arguments)),
+        Some(Role::Driver(arguments)) => return runtime.block_on(peers::drive(&arguments)),
+        None => {}
     }
     runtime.block_on(async {
         let setting = Setting::start(arguments.no_fsync, arguments.fetch_postgres).await?;
