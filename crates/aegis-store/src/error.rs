@@ -59,6 +59,12 @@ pub enum StoreError {
         /// The lowest schema that the database admits.
         min_schema: i32,
     },
+    /// Workers of an older release are alive that could not read what would be written from now on.
+    #[error("{said}; drain them and start this release, then switch again; nothing was changed")]
+    OldWorkers {
+        /// What the database said, with their names.
+        said: String,
+    },
     /// A schema step was edited after it was applied.
     #[error(
         "schema step {version} was applied with another text than this binary has; use the binary that applied it, or a newer one"
@@ -115,6 +121,12 @@ pub enum StoreError {
         /// The task it stands for.
         task: Uuid,
     },
+    /// A filter or change that makes no sense.
+    #[error("{problem}")]
+    BadFilter {
+        /// What, and what to use.
+        problem: String,
+    },
     /// No partition for a task's day.
     #[error("there is no partition for today; run `aegis db maintain` as the owner role")]
     NoPartition {
@@ -145,6 +157,14 @@ pub enum StoreError {
         /// The deadline.
         within: std::time::Duration,
     },
+    /// A document of the database's does not have the form that this binary knows.
+    #[error(
+        "the database answered in a form that this binary does not know: {what}; use the release that installed it"
+    )]
+    Unreadable {
+        /// What was found.
+        what: String,
+    },
     /// A call ended by a panic.
     #[error("a database call panicked")]
     Panicked,
@@ -157,18 +177,20 @@ impl StoreError {
             Self::TooLarge { .. } => ErrorCode::PAYLOAD_TOO_LARGE,
             Self::KeyConflict { .. } => ErrorCode::KEY_CONFLICT,
             Self::BadTask { .. } => ErrorCode::BAD_SUBMIT,
+            Self::BadFilter { .. } => ErrorCode::BAD_FILTER,
             Self::Unreachable { .. } | Self::Deadline { .. } | Self::Url { .. } => {
                 ErrorCode::UNREACHABLE
             }
             Self::ServerTooOld { .. }
             | Self::NotInstalled
             | Self::SchemaTooOld { .. }
-            | Self::BinaryTooOld { .. } => ErrorCode::SCHEMA,
+            | Self::BinaryTooOld { .. }
+            | Self::OldWorkers { .. } => ErrorCode::SCHEMA,
             Self::Setting { .. } => ErrorCode::SETTINGS,
             Self::StepEdited { .. } => ErrorCode::STEP_EDITED,
             Self::NotAdopted => ErrorCode::NOT_ADOPTED,
             Self::NoPartition { .. } => ErrorCode::NO_PARTITION,
-            Self::Database { .. } | Self::Panicked => return None,
+            Self::Database { .. } | Self::Unreadable { .. } | Self::Panicked => return None,
         })
     }
 

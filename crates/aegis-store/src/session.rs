@@ -11,9 +11,10 @@
 
 use std::future::Future;
 
+use bytes::Bytes;
 use deadpool_postgres::{ClientWrapper, StatementCache};
 use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres::{Client, Error, Row};
+use tokio_postgres::{Client, CopyInSink, Error, Row};
 
 /// A statement as `cargo xtask sql` described it.
 #[derive(Debug)]
@@ -22,7 +23,7 @@ pub struct Statement {
     pub name: &'static str,
     /// The texts: one, or one for each batch size, ascending.
     pub texts: &'static [&'static str],
-    /// The type of each parameter, in order; the same for every text.
+    /// The type of each parameter, in order; the same for every text. Of a COPY: of each column.
     pub types: &'static [Type],
 }
 
@@ -125,6 +126,26 @@ impl<'a> Conn<'a> {
         Self {
             client,
             prepared: (mode == Mode::Named).then_some(cache),
+        }
+    }
+
+    /// Are statements prepared by name here?
+    pub(crate) fn is_named(self) -> bool {
+        self.prepared.is_some()
+    }
+
+    /// Begins a COPY into the database. Only where [`Conn::is_named`]: it takes two round trips on one server process.
+    pub(crate) async fn copy_in(
+        self,
+        statement: &'static Statement,
+    ) -> Result<CopyInSink<Bytes>, Error> {
+        let sql = statement.texts[0];
+        match self.prepared {
+            Some(cache) => {
+                let prepared = cache.prepare_typed(self.client, sql, &[]).await?;
+                self.client.copy_in(&prepared).await
+            }
+            None => self.client.copy_in(sql).await,
         }
     }
 

@@ -10,6 +10,7 @@ use uuid::Uuid;
 use crate::config::Config;
 use crate::error::StoreError;
 use crate::generated::worker;
+use crate::install;
 use crate::store::Store;
 
 /// What one (queue, kind) of a worker can do.
@@ -108,6 +109,7 @@ impl Store {
                     writes: &writes,
                     kind_slots: &kind_slots,
                     ttl_ms: r.ttl_ms,
+                    schema: install::SCHEMA,
                 },
             )
             .await?;

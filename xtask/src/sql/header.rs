@@ -15,6 +15,8 @@ pub(super) enum Returns {
     One,
     /// No rows: the number of those affected.
     Count,
+    /// `COPY … FROM STDIN BINARY`: the caller sends the rows; only its text and its columns' types are generated.
+    Copy,
 }
 
 /// What must match before a write is allowed.
@@ -146,8 +148,9 @@ fn assemble(
         "optional" => Returns::Optional,
         "one" => Returns::One,
         "count" | "" => Returns::Count,
+        "copy" => Returns::Copy,
         other => {
-            let what = format!("`returns: {other}` is none of many, optional, one, count");
+            let what = format!("`returns: {other}` is none of many, optional, one, count, copy");
             mistakes.push(at(file, returns_line, what));
             Returns::Count
         }

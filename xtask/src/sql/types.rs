@@ -82,6 +82,19 @@ fn advice(sql: &Type) -> String {
     format!("type `{}` has no Rust type here: {instead}", sql.name())
 }
 
+/// The type of a column that the caller of a COPY writes.
+pub(super) fn written(sql: &Type) -> Result<ParamType, String> {
+    let (scalar, array) = find(sql)?;
+    Ok(ParamType {
+        constant: if array {
+            scalar.constants.1
+        } else {
+            scalar.constants.0
+        },
+        rust: String::new(),
+    })
+}
+
 /// The Rust type of a parameter.
 pub(super) fn param(sql: &Type, param: &Param) -> Result<ParamType, String> {
     let (scalar, array) = find(sql)?;

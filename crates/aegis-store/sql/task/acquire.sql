@@ -5,9 +5,10 @@
 -- without a task for each head that it found, with the lowest `ord` there: the claimer hands these back with its next
 -- calls, which then start at them. Else each claim beside a pinned snapshot would pass over all that was finished since.
 -- What such hints do not fill is looked for by a full walk in the same call.
+-- The input stands in the row itself, or in `task_body`.
 --
 -- lock: the worker's gate row FOR NO KEY UPDATE (acquire, drain and reaper meet there), then task rows SKIP LOCKED
--- index: task_ready (walk, probe and lock), task_pkey (write)
+-- index: task_ready (walk, probe and lock), task_pkey (write), task_body_pkey (inputs that stand there)
 -- fence: none: it makes the claim; the gate row must be accepting and its lease alive, judged after its lock
 -- returns: many
 -- nullable: id, lane, tenant, ord, epoch, rev, floor, timeline, failures, interruptions, crashes, snoozes, parts, pending, cancel_cause, protocol, content_type, input, trace
@@ -106,7 +107,7 @@ u AS (
             SELECT clock_timestamp() + p.start_to_close_ms * interval '1 ms' FROM aegis.policy p WHERE p.id = t.policy)) END
     FROM i WHERE t.id = ANY (ARRAY(SELECT c.id FROM c))
     RETURNING t.id, t.lane, t.tenant, t.ord, t.epoch, t.rev, t.floor, t.timeline, t.failures, t.interruptions, t.crashes, t.snoozes,
-        t.parts, t.pending, t.cancel_cause)
+        t.parts, t.pending, t.cancel_cause, t.input_protocol, t.input, t.trace)
 SELECT v.id, v.lane, v.tenant, v.ord, v.epoch, v.rev, v.floor, v.timeline, v.failures, v.interruptions, v.crashes, v.snoozes,
     v.parts, v.pending, v.cancel_cause, v.protocol, v.content_type, v.input, v.trace,
     z.lane AS cursor_lane, z.tenant AS cursor_tenant, z.whole AS saw_all,
@@ -115,8 +116,12 @@ FROM g CROSS JOIN (
     SELECT walk.lane, coalesce(walk.tenant, 0) AS tenant, coalesce(walk.at > cardinality(r.lanes), true) AND walk.probes > 0 AS whole
     FROM walk, ring r ORDER BY walk.probes DESC LIMIT 1) z
 CROSS JOIN LATERAL (
-    SELECT u.*, b.* FROM u CROSS JOIN LATERAL (
-        SELECT b.protocol, b.content_type, b.input, b.trace FROM aegis.task_body b WHERE b.id = u.id OFFSET 0) b
+    SELECT u.id, u.lane, u.tenant, u.ord, u.epoch, u.rev, u.floor, u.timeline, u.failures, u.interruptions, u.crashes, u.snoozes,
+        u.parts, u.pending, u.cancel_cause, b.protocol, b.content_type, b.input, b.trace
+    FROM u CROSS JOIN LATERAL (
+        SELECT u.input_protocol AS protocol, 0::int2 AS content_type, u.input, u.trace WHERE u.input IS NOT NULL
+        UNION ALL
+        SELECT b.protocol, b.content_type, b.input, b.trace FROM aegis.task_body b WHERE u.input IS NULL AND b.id = u.id OFFSET 0) b
     UNION ALL
     SELECT NULL, h.lane, h.tenant, min(c.ord), NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
     FROM head h JOIN candidate c ON c.lane = h.lane AND c.tenant = h.tenant WHERE NOT (SELECT enough FROM hinted) GROUP BY h.lane, h.tenant

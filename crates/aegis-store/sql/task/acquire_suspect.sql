@@ -29,7 +29,10 @@ u AS (
             SELECT clock_timestamp() + p.start_to_close_ms * interval '1 ms' FROM aegis.policy p WHERE p.id = t.policy)) END
     FROM i WHERE t.id = ANY (ARRAY(SELECT c.id FROM c))
     RETURNING t.id, t.lane, t.tenant, t.epoch, t.rev, t.floor, t.timeline, t.failures, t.interruptions, t.crashes, t.snoozes,
-        t.parts, t.pending, t.cancel_cause)
+        t.parts, t.pending, t.cancel_cause, t.input_protocol, t.input, t.trace)
 SELECT u.id, u.lane, u.tenant, u.epoch, u.rev, u.floor, u.timeline, u.failures, u.interruptions, u.crashes, u.snoozes,
     u.parts, u.pending, u.cancel_cause, b.protocol, b.content_type, b.input, b.trace
-FROM u CROSS JOIN LATERAL (SELECT b.protocol, b.content_type, b.input, b.trace FROM aegis.task_body b WHERE b.id = u.id OFFSET 0) b
+FROM u CROSS JOIN LATERAL (
+    SELECT u.input_protocol AS protocol, 0::int2 AS content_type, u.input, u.trace WHERE u.input IS NOT NULL
+    UNION ALL
+    SELECT b.protocol, b.content_type, b.input, b.trace FROM aegis.task_body b WHERE u.input IS NULL AND b.id = u.id OFFSET 0) b

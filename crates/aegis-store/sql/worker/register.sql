@@ -6,9 +6,9 @@
 -- fence: none: new rows
 -- returns: one
 WITH w AS (
-    INSERT INTO aegis.worker (id, slots, pid, predecessor, registered_at, name, host, release, build, digest)
+    INSERT INTO aegis.worker (id, slots, pid, predecessor, registered_at, name, host, release, build, digest, schema)
     VALUES (:worker::uuid, :slots::int4, :pid::int4, :predecessor?::uuid, clock_timestamp(), :name::text, :host::text, :release::text,
-        :build::text, :digest::text)),
+        :build::text, :digest::text, :schema::int4)),
 c AS (
     INSERT INTO aegis.worker_capability (worker, queue, kind, reads_min, reads_max, writes, slots)
     SELECT :worker::uuid, c.* FROM unnest(:queues::text[], :kinds::text[], :reads_min::int4[], :reads_max::int4[], :writes::int4[],

@@ -374,23 +374,31 @@ pub static SUBMIT: Statement = Statement {
 WITH r AS MATERIALIZED (
     SELECT (date_part('epoch', clock_timestamp()) * 1000)::bigint AS ms,
         ('x' || right(translate(gen_random_uuid()::text, '-', ''), 16))::bit(64)::bigint AS random,
-        (date_part('epoch', clock_timestamp()) * 1000000)::bigint AS now_us),
+        (date_part('epoch', clock_timestamp()) * 1000000)::bigint AS now_us,
+        CASE WHEN aegis.may_inline() AND $1::int2 = 0 AND $2::text IS NULL THEN $3::int4 ELSE -1 END AS inline_bytes),
 s AS MATERIALIZED (
-    SELECT coalesce(($1::uuid[])[u.n], aegis.uuid7_nth(r.ms, r.random, u.n)) AS id, r.now_us, u.lane, u.tenant, u.policy, u.protocol, u.priority, u.run_at, u.deadline_at, u.input,
-        u.n, CASE WHEN u.run_at > clock_timestamp() THEN 0 ELSE 1 END::int2 AS state
-    FROM r, unnest($2::int4[], $3::int4[], $4::int4[], $5::int4[], $6::int2[], $7::timestamptz[],
-        $8::timestamptz[], $9::bytea[])
+    SELECT coalesce(($4::uuid[])[u.n], aegis.uuid7_nth(r.ms, r.random, u.n)) AS id, r.now_us, u.lane, u.tenant, u.policy, u.protocol, u.priority, u.run_at, u.deadline_at, u.input,
+        u.n, CASE WHEN u.run_at > clock_timestamp() THEN 0 ELSE 1 END::int2 AS state, ($5::text[])[u.n] AS trace,
+        ($6::jsonb[])[u.n] AS labels, octet_length(u.input) <= r.inline_bytes AND ($6::jsonb[])[u.n] IS NULL AS inline
+    FROM r, unnest($7::int4[], $8::int4[], $9::int4[], $10::int4[], $11::int2[], $12::timestamptz[],
+        $13::timestamptz[], $14::bytea[])
         WITH ORDINALITY AS u (lane, tenant, policy, protocol, priority, run_at, deadline_at, input, n)),
 b AS (
     INSERT INTO aegis.task_body (id, tenant, protocol, content_type, input, labels, trace, submitter)
-    SELECT s.id, s.tenant, s.protocol, $10::int2, s.input, ($11::jsonb[])[s.n], $12::text, $13::text FROM s),
+    SELECT s.id, s.tenant, s.protocol, $1::int2, s.input, s.labels, s.trace, $2::text FROM s WHERE NOT s.inline),
 t AS (
-    INSERT INTO aegis.task (id, lane, tenant, policy, state, priority, ord, run_at, deadline_at, next_deadline)
+    INSERT INTO aegis.task (id, lane, tenant, policy, state, priority, ord, run_at, deadline_at, next_deadline, input_protocol, input, trace)
     SELECT s.id, s.lane, s.tenant, s.policy, s.state, s.priority, s.now_us + s.n - (9 - s.priority) * 60000000::bigint, CASE WHEN s.state = 0 THEN s.run_at END,
-        s.deadline_at, CASE WHEN s.policy = 0 THEN s.deadline_at ELSE aegis.waiting_deadline(s.deadline_at, s.policy, s.run_at) END FROM s)
+        s.deadline_at, CASE WHEN s.policy = 0 THEN s.deadline_at ELSE aegis.waiting_deadline(s.deadline_at, s.policy, s.run_at) END,
+        CASE WHEN s.inline THEN s.protocol END, CASE WHEN s.inline THEN s.input END, CASE WHEN s.inline THEN s.trace END FROM s)
 SELECT s.id FROM s ORDER BY s.n"],
     types: &[
+        Type::INT2,
+        Type::TEXT,
+        Type::INT4,
         Type::UUID_ARRAY,
+        Type::TEXT_ARRAY,
+        Type::JSONB_ARRAY,
         Type::INT4_ARRAY,
         Type::INT4_ARRAY,
         Type::INT4_ARRAY,
@@ -399,10 +407,6 @@ SELECT s.id FROM s ORDER BY s.n"],
         Type::TIMESTAMPTZ_ARRAY,
         Type::TIMESTAMPTZ_ARRAY,
         Type::BYTEA_ARRAY,
-        Type::INT2,
-        Type::JSONB_ARRAY,
-        Type::TEXT,
-        Type::TEXT,
     ],
 };
 
@@ -424,8 +428,18 @@ impl SubmitRow {
 /// What [`submit`] takes.
 #[derive(Debug, Clone, Copy)]
 pub struct SubmitParams<'a> {
+    /// Parameter `:content_type` (int2).
+    pub content_type: i16,
+    /// Parameter `:submitter` (text).
+    pub submitter: Option<&'a str>,
+    /// Parameter `:inline_bytes` (int4).
+    pub inline_bytes: i32,
     /// Parameter `:ids` (uuid_array).
     pub ids: &'a [Option<Uuid>],
+    /// Parameter `:traces` (text_array).
+    pub traces: &'a [Option<&'a str>],
+    /// Parameter `:labels` (jsonb_array).
+    pub labels: &'a [Option<&'a Value>],
     /// Parameter `:lanes` (int4_array).
     pub lanes: &'a [i32],
     /// Parameter `:tenants` (int4_array).
@@ -442,22 +456,15 @@ pub struct SubmitParams<'a> {
     pub deadlines: &'a [Option<Timestamp>],
     /// Parameter `:inputs` (bytea_array).
     pub inputs: &'a [&'a [u8]],
-    /// Parameter `:content_type` (int2).
-    pub content_type: i16,
-    /// Parameter `:labels` (jsonb_array).
-    pub labels: &'a [Option<&'a Value>],
-    /// Parameter `:trace` (text).
-    pub trace: Option<&'a str>,
-    /// Parameter `:submitter` (text).
-    pub submitter: Option<&'a str>,
 }
 
-/// Submits a batch: bodies and ready or scheduled tasks, ids minted here by the database's clock unless the caller had
-/// to reserve them for idempotency keys. Answers the ids in the order of the input.
+/// Submits a batch: ready or scheduled tasks, ids minted here by the database's clock unless the caller had to reserve them
+/// for idempotency keys. Answers the ids in the order of the input.
 /// A batch is served in its order: each task's `ord` is a microsecond behind the one before it.
+/// A small input stands in the task's row; a large one, and one with labels or a submitter, in `task_body`.
 ///
 /// - Lock: none beyond the new rows
-/// - Index: task_pkey, task_ready, task_scheduled (written)
+/// - Index: task_pkey, task_ready, task_scheduled, task_body_pkey (written)
 /// - Fence: none: new rows
 pub async fn submit<S: Session + ?Sized>(
     session: &S,
@@ -468,7 +475,12 @@ pub async fn submit<S: Session + ?Sized>(
             &SUBMIT,
             0,
             &[
+                &params.content_type,
+                &params.submitter,
+                &params.inline_bytes,
                 &params.ids,
+                &params.traces,
+                &params.labels,
                 &params.lanes,
                 &params.tenants,
                 &params.policies,
@@ -477,14 +489,77 @@ pub async fn submit<S: Session + ?Sized>(
                 &params.run_ats,
                 &params.deadlines,
                 &params.inputs,
-                &params.content_type,
-                &params.labels,
-                &params.trace,
-                &params.submitter,
             ],
         )
         .await?;
     rows.iter().map(SubmitRow::read).collect()
+}
+
+/// `sql/client/submit_copy.sql`.
+pub static SUBMIT_COPY: Statement = Statement {
+    name: "client/submit_copy",
+    texts: &[r"/* client/submit_copy */
+COPY aegis.task (id, lane, tenant, policy, state, priority, ord, run_at, deadline_at, next_deadline, input_protocol, input, trace) FROM STDIN BINARY"],
+    types: &[
+        Type::UUID,
+        Type::INT4,
+        Type::INT4,
+        Type::INT4,
+        Type::INT2,
+        Type::INT2,
+        Type::INT8,
+        Type::TIMESTAMPTZ,
+        Type::TIMESTAMPTZ,
+        Type::TIMESTAMPTZ,
+        Type::INT4,
+        Type::BYTEA,
+        Type::TEXT,
+    ],
+};
+
+/// `sql/client/submit_moment.sql`.
+pub static SUBMIT_MOMENT: Statement = Statement {
+    name: "client/submit_moment",
+    texts: &[r"/* client/submit_moment */
+SELECT (date_part('epoch', clock_timestamp()) * 1000)::bigint AS ms,
+    ('x' || right(translate(gen_random_uuid()::text, '-', ''), 16))::bit(64)::bigint AS random, clock_timestamp() AS now,
+    aegis.may_inline() AND NOT row_security_active('aegis.task') AS may_copy"],
+    types: &[],
+};
+
+/// A row of [`submit_moment`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct SubmitMomentRow {
+    /// Column `ms` (int8).
+    pub ms: i64,
+    /// Column `random` (int8).
+    pub random: i64,
+    /// Column `now` (timestamptz).
+    pub now: Timestamp,
+    /// Column `may_copy` (bool).
+    pub may_copy: bool,
+}
+
+impl SubmitMomentRow {
+    fn read(row: &Row) -> Result<Self, Error> {
+        Ok(Self {
+            ms: row.try_get(0)?,
+            random: row.try_get(1)?,
+            now: row.try_get(2)?,
+            may_copy: row.try_get(3)?,
+        })
+    }
+}
+
+/// What a batch that goes in by COPY is made with: the database's clock, one draw of randomness, whether small inputs may stand in
+/// the task's row, and whether COPY may be used at all (not where row-level security judges this role).
+///
+/// - Lock: none
+/// - Index: none
+/// - Fence: none: a read
+pub async fn submit_moment<S: Session + ?Sized>(session: &S) -> Result<SubmitMomentRow, Error> {
+    let row = session.query_one(&SUBMIT_MOMENT, 0, &[]).await?;
+    SubmitMomentRow::read(&row)
 }
 
 /// `sql/client/tenant.sql`.

@@ -91,8 +91,8 @@ told AS (
         'owner', f.owner, 'open_operations', f.open_ops, 'input', i.protocol, 'checkpoint', c.protocol,
         'steps', s.protocols, 'operations', o.protocols) ORDER BY b.n, f.id) AS tasks
     FROM listed f JOIN busy b ON b.id = f.lane JOIN aegis.tenant e ON e.id = f.tenant
-    LEFT JOIN LATERAL (SELECT y.protocol FROM aegis.input_any y WHERE y.id = f.id) i ON true
-    LEFT JOIN LATERAL (SELECT k.protocol FROM aegis.checkpoint k WHERE f.parts AND k.task = f.id) c ON true
+    LEFT JOIN LATERAL (SELECT y.protocol FROM aegis.input_any y WHERE y.id = f.id OFFSET 0) i ON true
+    LEFT JOIN LATERAL (SELECT k.protocol FROM aegis.checkpoint k WHERE f.parts AND k.task = f.id OFFSET 0) c ON true
     LEFT JOIN LATERAL (SELECT array_agg(DISTINCT p.protocol) AS protocols FROM aegis.step p WHERE f.parts AND p.task = f.id) s ON true
     LEFT JOIN LATERAL (SELECT array_agg(DISTINCT p.protocol) AS protocols FROM aegis.operation p WHERE f.parts AND p.task = f.id) o ON true),
 counted AS MATERIALIZED (
@@ -271,8 +271,8 @@ told AS (
         'owner', f.owner, 'open_operations', f.open_ops, 'input', i.protocol, 'checkpoint', c.protocol,
         'steps', s.protocols, 'operations', o.protocols) ORDER BY b.n, f.id) AS tasks
     FROM listed f JOIN busy b ON b.id = f.lane JOIN aegis.tenant e ON e.id = f.tenant
-    LEFT JOIN LATERAL (SELECT y.protocol FROM aegis.input_any y WHERE y.id = f.id) i ON true
-    LEFT JOIN LATERAL (SELECT k.protocol FROM aegis.checkpoint k WHERE f.parts AND k.task = f.id) c ON true
+    LEFT JOIN LATERAL (SELECT y.protocol FROM aegis.input_any y WHERE y.id = f.id OFFSET 0) i ON true
+    LEFT JOIN LATERAL (SELECT k.protocol FROM aegis.checkpoint k WHERE f.parts AND k.task = f.id OFFSET 0) c ON true
     LEFT JOIN LATERAL (SELECT array_agg(DISTINCT p.protocol) AS protocols FROM aegis.step p WHERE f.parts AND p.task = f.id) s ON true
     LEFT JOIN LATERAL (SELECT array_agg(DISTINCT p.protocol) AS protocols FROM aegis.operation p WHERE f.parts AND p.task = f.id) o ON true),
 counted AS MATERIALIZED (
@@ -476,8 +476,8 @@ told AS (
         'owner', f.owner, 'open_operations', f.open_ops, 'input', i.protocol, 'checkpoint', c.protocol,
         'steps', s.protocols, 'operations', o.protocols) ORDER BY b.n, f.id) AS tasks
     FROM listed f JOIN busy b ON b.id = f.lane JOIN aegis.tenant e ON e.id = f.tenant
-    LEFT JOIN LATERAL (SELECT y.protocol FROM aegis.input_any y WHERE y.id = f.id) i ON true
-    LEFT JOIN LATERAL (SELECT k.protocol FROM aegis.checkpoint k WHERE f.parts AND k.task = f.id) c ON true
+    LEFT JOIN LATERAL (SELECT y.protocol FROM aegis.input_any y WHERE y.id = f.id OFFSET 0) i ON true
+    LEFT JOIN LATERAL (SELECT k.protocol FROM aegis.checkpoint k WHERE f.parts AND k.task = f.id OFFSET 0) c ON true
     LEFT JOIN LATERAL (SELECT array_agg(DISTINCT p.protocol) AS protocols FROM aegis.step p WHERE f.parts AND p.task = f.id) s ON true
     LEFT JOIN LATERAL (SELECT array_agg(DISTINCT p.protocol) AS protocols FROM aegis.operation p WHERE f.parts AND p.task = f.id) o ON true),
 counted AS MATERIALIZED (

@@ -103,7 +103,7 @@ u AS (
             SELECT clock_timestamp() + p.start_to_close_ms * interval '1 ms' FROM aegis.policy p WHERE p.id = t.policy)) END
     FROM i WHERE t.id = ANY (ARRAY(SELECT c.id FROM c))
     RETURNING t.id, t.lane, t.tenant, t.ord, t.epoch, t.rev, t.floor, t.timeline, t.failures, t.interruptions, t.crashes, t.snoozes,
-        t.parts, t.pending, t.cancel_cause)
+        t.parts, t.pending, t.cancel_cause, t.input_protocol, t.input, t.trace)
 SELECT v.id, v.lane, v.tenant, v.ord, v.epoch, v.rev, v.floor, v.timeline, v.failures, v.interruptions, v.crashes, v.snoozes,
     v.parts, v.pending, v.cancel_cause, v.protocol, v.content_type, v.input, v.trace,
     z.lane AS cursor_lane, z.tenant AS cursor_tenant, z.whole AS saw_all,
@@ -112,8 +112,12 @@ FROM g CROSS JOIN (
     SELECT walk.lane, coalesce(walk.tenant, 0) AS tenant, coalesce(walk.at > cardinality(r.lanes), true) AND walk.probes > 0 AS whole
     FROM walk, ring r ORDER BY walk.probes DESC LIMIT 1) z
 CROSS JOIN LATERAL (
-    SELECT u.*, b.* FROM u CROSS JOIN LATERAL (
-        SELECT b.protocol, b.content_type, b.input, b.trace FROM aegis.task_body b WHERE b.id = u.id OFFSET 0) b
+    SELECT u.id, u.lane, u.tenant, u.ord, u.epoch, u.rev, u.floor, u.timeline, u.failures, u.interruptions, u.crashes, u.snoozes,
+        u.parts, u.pending, u.cancel_cause, b.protocol, b.content_type, b.input, b.trace
+    FROM u CROSS JOIN LATERAL (
+        SELECT u.input_protocol AS protocol, 0::int2 AS content_type, u.input, u.trace WHERE u.input IS NOT NULL
+        UNION ALL
+        SELECT b.protocol, b.content_type, b.input, b.trace FROM aegis.task_body b WHERE u.input IS NULL AND b.id = u.id OFFSET 0) b
     UNION ALL
     SELECT NULL, h.lane, h.tenant, min(c.ord), NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
     FROM head h JOIN candidate c ON c.lane = h.lane AND c.tenant = h.tenant WHERE NOT (SELECT enough FROM hinted) GROUP BY h.lane, h.tenant
@@ -209,7 +213,7 @@ u AS (
             SELECT clock_timestamp() + p.start_to_close_ms * interval '1 ms' FROM aegis.policy p WHERE p.id = t.policy)) END
     FROM i WHERE t.id = ANY (ARRAY(SELECT c.id FROM c))
     RETURNING t.id, t.lane, t.tenant, t.ord, t.epoch, t.rev, t.floor, t.timeline, t.failures, t.interruptions, t.crashes, t.snoozes,
-        t.parts, t.pending, t.cancel_cause)
+        t.parts, t.pending, t.cancel_cause, t.input_protocol, t.input, t.trace)
 SELECT v.id, v.lane, v.tenant, v.ord, v.epoch, v.rev, v.floor, v.timeline, v.failures, v.interruptions, v.crashes, v.snoozes,
     v.parts, v.pending, v.cancel_cause, v.protocol, v.content_type, v.input, v.trace,
     z.lane AS cursor_lane, z.tenant AS cursor_tenant, z.whole AS saw_all,
@@ -218,8 +222,12 @@ FROM g CROSS JOIN (
     SELECT walk.lane, coalesce(walk.tenant, 0) AS tenant, coalesce(walk.at > cardinality(r.lanes), true) AND walk.probes > 0 AS whole
     FROM walk, ring r ORDER BY walk.probes DESC LIMIT 1) z
 CROSS JOIN LATERAL (
-    SELECT u.*, b.* FROM u CROSS JOIN LATERAL (
-        SELECT b.protocol, b.content_type, b.input, b.trace FROM aegis.task_body b WHERE b.id = u.id OFFSET 0) b
+    SELECT u.id, u.lane, u.tenant, u.ord, u.epoch, u.rev, u.floor, u.timeline, u.failures, u.interruptions, u.crashes, u.snoozes,
+        u.parts, u.pending, u.cancel_cause, b.protocol, b.content_type, b.input, b.trace
+    FROM u CROSS JOIN LATERAL (
+        SELECT u.input_protocol AS protocol, 0::int2 AS content_type, u.input, u.trace WHERE u.input IS NOT NULL
+        UNION ALL
+        SELECT b.protocol, b.content_type, b.input, b.trace FROM aegis.task_body b WHERE u.input IS NULL AND b.id = u.id OFFSET 0) b
     UNION ALL
     SELECT NULL, h.lane, h.tenant, min(c.ord), NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
     FROM head h JOIN candidate c ON c.lane = h.lane AND c.tenant = h.tenant WHERE NOT (SELECT enough FROM hinted) GROUP BY h.lane, h.tenant
@@ -315,7 +323,7 @@ u AS (
             SELECT clock_timestamp() + p.start_to_close_ms * interval '1 ms' FROM aegis.policy p WHERE p.id = t.policy)) END
     FROM i WHERE t.id = ANY (ARRAY(SELECT c.id FROM c))
     RETURNING t.id, t.lane, t.tenant, t.ord, t.epoch, t.rev, t.floor, t.timeline, t.failures, t.interruptions, t.crashes, t.snoozes,
-        t.parts, t.pending, t.cancel_cause)
+        t.parts, t.pending, t.cancel_cause, t.input_protocol, t.input, t.trace)
 SELECT v.id, v.lane, v.tenant, v.ord, v.epoch, v.rev, v.floor, v.timeline, v.failures, v.interruptions, v.crashes, v.snoozes,
     v.parts, v.pending, v.cancel_cause, v.protocol, v.content_type, v.input, v.trace,
     z.lane AS cursor_lane, z.tenant AS cursor_tenant, z.whole AS saw_all,
@@ -324,8 +332,12 @@ FROM g CROSS JOIN (
     SELECT walk.lane, coalesce(walk.tenant, 0) AS tenant, coalesce(walk.at > cardinality(r.lanes), true) AND walk.probes > 0 AS whole
     FROM walk, ring r ORDER BY walk.probes DESC LIMIT 1) z
 CROSS JOIN LATERAL (
-    SELECT u.*, b.* FROM u CROSS JOIN LATERAL (
-        SELECT b.protocol, b.content_type, b.input, b.trace FROM aegis.task_body b WHERE b.id = u.id OFFSET 0) b
+    SELECT u.id, u.lane, u.tenant, u.ord, u.epoch, u.rev, u.floor, u.timeline, u.failures, u.interruptions, u.crashes, u.snoozes,
+        u.parts, u.pending, u.cancel_cause, b.protocol, b.content_type, b.input, b.trace
+    FROM u CROSS JOIN LATERAL (
+        SELECT u.input_protocol AS protocol, 0::int2 AS content_type, u.input, u.trace WHERE u.input IS NOT NULL
+        UNION ALL
+        SELECT b.protocol, b.content_type, b.input, b.trace FROM aegis.task_body b WHERE u.input IS NULL AND b.id = u.id OFFSET 0) b
     UNION ALL
     SELECT NULL, h.lane, h.tenant, min(c.ord), NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
     FROM head h JOIN candidate c ON c.lane = h.lane AND c.tenant = h.tenant WHERE NOT (SELECT enough FROM hinted) GROUP BY h.lane, h.tenant
@@ -421,7 +433,7 @@ u AS (
             SELECT clock_timestamp() + p.start_to_close_ms * interval '1 ms' FROM aegis.policy p WHERE p.id = t.policy)) END
     FROM i WHERE t.id = ANY (ARRAY(SELECT c.id FROM c))
     RETURNING t.id, t.lane, t.tenant, t.ord, t.epoch, t.rev, t.floor, t.timeline, t.failures, t.interruptions, t.crashes, t.snoozes,
-        t.parts, t.pending, t.cancel_cause)
+        t.parts, t.pending, t.cancel_cause, t.input_protocol, t.input, t.trace)
 SELECT v.id, v.lane, v.tenant, v.ord, v.epoch, v.rev, v.floor, v.timeline, v.failures, v.interruptions, v.crashes, v.snoozes,
     v.parts, v.pending, v.cancel_cause, v.protocol, v.content_type, v.input, v.trace,
     z.lane AS cursor_lane, z.tenant AS cursor_tenant, z.whole AS saw_all,
@@ -430,8 +442,12 @@ FROM g CROSS JOIN (
     SELECT walk.lane, coalesce(walk.tenant, 0) AS tenant, coalesce(walk.at > cardinality(r.lanes), true) AND walk.probes > 0 AS whole
     FROM walk, ring r ORDER BY walk.probes DESC LIMIT 1) z
 CROSS JOIN LATERAL (
-    SELECT u.*, b.* FROM u CROSS JOIN LATERAL (
-        SELECT b.protocol, b.content_type, b.input, b.trace FROM aegis.task_body b WHERE b.id = u.id OFFSET 0) b
+    SELECT u.id, u.lane, u.tenant, u.ord, u.epoch, u.rev, u.floor, u.timeline, u.failures, u.interruptions, u.crashes, u.snoozes,
+        u.parts, u.pending, u.cancel_cause, b.protocol, b.content_type, b.input, b.trace
+    FROM u CROSS JOIN LATERAL (
+        SELECT u.input_protocol AS protocol, 0::int2 AS content_type, u.input, u.trace WHERE u.input IS NOT NULL
+        UNION ALL
+        SELECT b.protocol, b.content_type, b.input, b.trace FROM aegis.task_body b WHERE u.input IS NULL AND b.id = u.id OFFSET 0) b
     UNION ALL
     SELECT NULL, h.lane, h.tenant, min(c.ord), NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
     FROM head h JOIN candidate c ON c.lane = h.lane AND c.tenant = h.tenant WHERE NOT (SELECT enough FROM hinted) GROUP BY h.lane, h.tenant
@@ -578,9 +594,10 @@ pub struct AcquireParams<'a> {
 /// without a task for each head that it found, with the lowest `ord` there: the claimer hands these back with its next
 /// calls, which then start at them. Else each claim beside a pinned snapshot would pass over all that was finished since.
 /// What such hints do not fill is looked for by a full walk in the same call.
+/// The input stands in the row itself, or in `task_body`.
 ///
 /// - Lock: the worker's gate row FOR NO KEY UPDATE (acquire, drain and reaper meet there), then task rows SKIP LOCKED
-/// - Index: task_ready (walk, probe and lock), task_pkey (write)
+/// - Index: task_ready (walk, probe and lock), task_pkey (write), task_body_pkey (inputs that stand there)
 /// - Fence: none: it makes the claim; the gate row must be accepting and its lease alive, judged after its lock
 /// - Batch: the smallest size that holds `batch` rows, else the largest.
 pub async fn acquire<S: Session + ?Sized>(
@@ -638,10 +655,13 @@ u AS (
             SELECT clock_timestamp() + p.start_to_close_ms * interval '1 ms' FROM aegis.policy p WHERE p.id = t.policy)) END
     FROM i WHERE t.id = ANY (ARRAY(SELECT c.id FROM c))
     RETURNING t.id, t.lane, t.tenant, t.epoch, t.rev, t.floor, t.timeline, t.failures, t.interruptions, t.crashes, t.snoozes,
-        t.parts, t.pending, t.cancel_cause)
+        t.parts, t.pending, t.cancel_cause, t.input_protocol, t.input, t.trace)
 SELECT u.id, u.lane, u.tenant, u.epoch, u.rev, u.floor, u.timeline, u.failures, u.interruptions, u.crashes, u.snoozes,
     u.parts, u.pending, u.cancel_cause, b.protocol, b.content_type, b.input, b.trace
-FROM u CROSS JOIN LATERAL (SELECT b.protocol, b.content_type, b.input, b.trace FROM aegis.task_body b WHERE b.id = u.id OFFSET 0) b"],
+FROM u CROSS JOIN LATERAL (
+    SELECT u.input_protocol AS protocol, 0::int2 AS content_type, u.input, u.trace WHERE u.input IS NOT NULL
+    UNION ALL
+    SELECT b.protocol, b.content_type, b.input, b.trace FROM aegis.task_body b WHERE u.input IS NULL AND b.id = u.id OFFSET 0) b"],
     types: &[Type::UUID, Type::UUID, Type::TEXT_ARRAY, Type::TEXT_ARRAY],
 };
 
@@ -736,7 +756,10 @@ pub static ACQUIRED: Statement = Statement {
     texts: &[r"/* task/acquired */
 SELECT t.id, t.lane, t.tenant, t.epoch, t.rev, t.floor, t.timeline, t.failures, t.interruptions, t.crashes, t.snoozes,
     t.parts, t.pending, t.cancel_cause, b.protocol, b.content_type, b.input, b.trace
-FROM aegis.task t JOIN aegis.task_body b ON b.id = t.id
+FROM aegis.task t CROSS JOIN LATERAL (
+    SELECT t.input_protocol AS protocol, 0::int2 AS content_type, t.input, t.trace WHERE t.input IS NOT NULL
+    UNION ALL
+    SELECT b.protocol, b.content_type, b.input, b.trace FROM aegis.task_body b WHERE t.input IS NULL AND b.id = t.id OFFSET 0) b
 WHERE t.owner = $1::uuid AND t.claim_id = $2::uuid AND t.state = 2"],
     types: &[Type::UUID, Type::UUID],
 };
@@ -810,7 +833,7 @@ impl AcquiredRow {
 /// The first answer of an acquire call, for a repeated request: what the worker holds under that request.
 ///
 /// - Lock: none
-/// - Index: task_owner
+/// - Index: task_owner, task_body_pkey
 /// - Fence: none: a read
 pub async fn acquired<S: Session + ?Sized>(
     session: &S,
@@ -859,6 +882,116 @@ pub async fn cancel<S: Session + ?Sized>(
         .query_one(&CANCEL, 0, &[&id, &actor, &reason])
         .await?;
     CancelRow::read(&row)
+}
+
+/// `sql/task/change.sql`.
+pub static CHANGE: Statement = Statement {
+    name: "task/change",
+    texts: &[r"/* task/change */
+SELECT c.task, c.answer, c.state, coalesce(c.parked, false) AS parked, c.lane, c.problem
+FROM aegis.change_tasks($1::text, $2::uuid[], $3::int2[], $4::int2[], $5::int2[], $6::text, $7::text,
+    $8::timestamptz, $9::int2, $10::boolean, $11::boolean) c"],
+    types: &[
+        Type::TEXT,
+        Type::UUID_ARRAY,
+        Type::INT2_ARRAY,
+        Type::INT2_ARRAY,
+        Type::INT2_ARRAY,
+        Type::TEXT,
+        Type::TEXT,
+        Type::TIMESTAMPTZ,
+        Type::INT2,
+        Type::BOOL,
+        Type::BOOL,
+    ],
+};
+
+/// A row of [`change`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct ChangeRow {
+    /// Column `task` (uuid).
+    pub task: Uuid,
+    /// Column `answer` (text).
+    pub answer: String,
+    /// Column `state` (int2).
+    pub state: Option<i16>,
+    /// Column `parked` (bool).
+    pub parked: bool,
+    /// Column `lane` (int4).
+    pub lane: Option<i32>,
+    /// Column `problem` (text).
+    pub problem: Option<String>,
+}
+
+impl ChangeRow {
+    fn read(row: &Row) -> Result<Self, Error> {
+        Ok(Self {
+            task: row.try_get(0)?,
+            answer: row.try_get(1)?,
+            state: row.try_get(2)?,
+            parked: row.try_get(3)?,
+            lane: row.try_get(4)?,
+            problem: row.try_get(5)?,
+        })
+    }
+}
+
+/// What [`change`] takes.
+#[derive(Debug, Clone, Copy)]
+pub struct ChangeParams<'a> {
+    /// Parameter `:verb` (text).
+    pub verb: &'a str,
+    /// Parameter `:ids` (uuid_array).
+    pub ids: &'a [Uuid],
+    /// Parameter `:live` (int2_array).
+    pub live: Option<&'a [i16]>,
+    /// Parameter `:parked` (int2_array).
+    pub parked: Option<&'a [i16]>,
+    /// Parameter `:ended` (int2_array).
+    pub ended: Option<&'a [i16]>,
+    /// Parameter `:actor` (text).
+    pub actor: &'a str,
+    /// Parameter `:reason` (text).
+    pub reason: &'a str,
+    /// Parameter `:run_at` (timestamptz).
+    pub run_at: Option<Timestamp>,
+    /// Parameter `:priority` (int2).
+    pub priority: Option<i16>,
+    /// Parameter `:dry` (bool).
+    pub dry: bool,
+    /// Parameter `:wait` (bool).
+    pub wait: bool,
+}
+
+/// One verb of a person's on a page of tasks; see `aegis.change_tasks`. Where the task stood is NULL when there is none.
+///
+/// - Lock: task, parked or history rows one after another, in id order; those of what the verb moves
+/// - Index: task_pkey, parked_pkey, task_history_pkey
+/// - Fence: none: an override; one that ends an execution bumps the epoch when kill_after has passed
+pub async fn change<S: Session + ?Sized>(
+    session: &S,
+    params: &ChangeParams<'_>,
+) -> Result<Vec<ChangeRow>, Error> {
+    let rows = session
+        .query(
+            &CHANGE,
+            0,
+            &[
+                &params.verb,
+                &params.ids,
+                &params.live,
+                &params.parked,
+                &params.ended,
+                &params.actor,
+                &params.reason,
+                &params.run_at,
+                &params.priority,
+                &params.dry,
+                &params.wait,
+            ],
+        )
+        .await?;
+    rows.iter().map(ChangeRow::read).collect()
 }
 
 /// `sql/task/checkpoint.sql`.
@@ -997,9 +1130,10 @@ d AS (
     WHERE g.ok AND t.id = ANY (ARRAY(SELECT l.id FROM l WHERE l.open_ops = 0 AND l.pending IS NULL))),
 h AS (
     INSERT INTO aegis.task_history (id, lane, tenant, state, failures, interruptions, crashes, snoozes, open_ops, content_type, epoch, rev,
-        digest, owner, claim_id, claimed_at, finished_at, result)
+        digest, owner, claim_id, claimed_at, finished_at, result, input_protocol, input, trace)
     SELECT l.id, l.lane, l.tenant, 5, l.failures, l.interruptions, l.crashes, l.snoozes, l.open_ops, $6::int2, l.epoch, l.rev,
-        ($7::int8[])[l.n], l.owner, l.claim_id, l.claimed_at, clock_timestamp(), ($8::bytea[])[l.n]
+        ($7::int8[])[l.n], l.owner, l.claim_id, l.claimed_at, clock_timestamp(), ($8::bytea[])[l.n],
+        l.input_protocol, l.input, l.trace
     FROM l, g WHERE g.ok AND l.open_ops = 0 AND l.pending IS NULL
     RETURNING id)
 SELECT h.id, 5::int2 AS after FROM h
@@ -1061,7 +1195,7 @@ pub struct CompleteParams<'a> {
 
 /// Completes a group of tasks: each row is guarded and answered by itself. A row that is not answered was fenced.
 /// `after` is the state afterwards: 5 succeeded; 4 or 1 when an operation is open and the outcome is stored as pending; for a
-/// claim that only settled, what the stored outcome or the end of the attempt says.
+/// claim that only settled, what the stored outcome or the end of the attempt says. An input that stands in the row goes with it.
 ///
 /// - Lock: task rows FOR NO KEY UPDATE, in id order; beside an open operation also its row and the stored outcome's
 /// - Index: task_pkey
@@ -1605,16 +1739,84 @@ pub async fn find<S: Session + ?Sized>(
     rows.iter().map(FindRow::read).collect()
 }
 
+/// `sql/task/frontier.sql`.
+pub static FRONTIER: Statement = Statement {
+    name: "task/frontier",
+    texts: &[r"/* task/frontier */
+SELECT x.id FROM (
+    (SELECT t.id FROM aegis.task t WHERE $1::boolean AND t.id < $2::uuid AND t.id >= $3::uuid
+     ORDER BY t.id DESC OFFSET $4::int8 LIMIT 1)
+    UNION ALL
+    (SELECT p.id FROM aegis.parked p WHERE $5::boolean AND p.id < $2::uuid AND p.id >= $3::uuid
+     ORDER BY p.id DESC OFFSET $4::int8 LIMIT 1)
+    UNION ALL
+    (SELECT h.id FROM aegis.task_history h WHERE $6::boolean AND h.id < $2::uuid AND h.id >= $3::uuid
+     ORDER BY h.id DESC OFFSET $4::int8 LIMIT 1)) x
+ORDER BY x.id DESC LIMIT 1"],
+    types: &[
+        Type::BOOL,
+        Type::UUID,
+        Type::UUID,
+        Type::INT8,
+        Type::BOOL,
+        Type::BOOL,
+    ],
+};
+
+/// A row of [`frontier`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct FrontierRow {
+    /// Column `id` (uuid).
+    pub id: Uuid,
+}
+
+impl FrontierRow {
+    fn read(row: &Row) -> Result<Self, Error> {
+        Ok(Self {
+            id: row.try_get(0)?,
+        })
+    }
+}
+
+/// How far back a page of `task/list` may look, so that no page reads more than so many rows of a table, whatever the filter:
+/// the highest of the ids that stand `scan` rows behind `before`. Nothing when all that is left is less. What is found by an
+/// index of its own (running, reconciling) is not counted.
+///
+/// - Lock: none
+/// - Index: task_pkey, parked_pkey, task_history_pkey (of the days between the bounds)
+/// - Fence: none: a read
+pub async fn frontier<S: Session + ?Sized>(
+    session: &S,
+    walk: bool,
+    before: Uuid,
+    floor: Uuid,
+    scan: i64,
+    in_parked: bool,
+    in_history: bool,
+) -> Result<Option<FrontierRow>, Error> {
+    let row = session
+        .query_opt(
+            &FRONTIER,
+            0,
+            &[&walk, &before, &floor, &scan, &in_parked, &in_history],
+        )
+        .await?;
+    row.as_ref().map(FrontierRow::read).transpose()
+}
+
 /// `sql/task/get.sql`.
 pub static GET: Statement = Statement {
     name: "task/get",
     texts: &[r"/* task/get */
 SELECT a.id, n.queue, n.kind, n.lo, n.hi, e.name AS tenant, a.state, a.priority, a.failures, a.interruptions, a.crashes, a.snoozes, a.open_ops,
     a.pending, a.epoch, a.rev, a.owner, a.run_at, a.claimed_at, a.finished_at, a.cancel_at, a.result, a.result_type, a.error,
-    aegis.uuid7_time(a.id) AS submitted_at, b.protocol, b.content_type, b.input, b.labels, b.submitter,
-    c.protocol AS checkpoint_protocol, c.seq AS checkpoint_seq
+    aegis.uuid7_time(a.id) AS submitted_at, b.protocol, b.content_type, b.input, b.labels, b.trace, b.submitter, h.erased_at,
+    c.protocol AS checkpoint_protocol, c.seq AS checkpoint_seq, c.epoch AS checkpoint_epoch, c.written_at AS checkpoint_at,
+    coalesce(t.deadline_at, p.deadline_at) AS deadline_at, p.id IS NOT NULL AS parked
 FROM aegis.task_any a JOIN aegis.lane n ON n.id = a.lane JOIN aegis.tenant e ON e.id = a.tenant
-LEFT JOIN aegis.task_body b ON b.id = a.id LEFT JOIN aegis.checkpoint c ON c.task = a.id
+LEFT JOIN aegis.task t ON t.id = a.id LEFT JOIN aegis.parked p ON p.id = a.id
+LEFT JOIN aegis.task_history h ON h.id = a.id
+LEFT JOIN aegis.input_any b ON b.id = a.id LEFT JOIN aegis.checkpoint c ON c.task = a.id
 WHERE a.id = $1::uuid"],
     types: &[Type::UUID],
 };
@@ -1680,12 +1882,24 @@ pub struct GetRow {
     pub input: Option<Vec<u8>>,
     /// Column `labels` (jsonb).
     pub labels: Option<Value>,
+    /// Column `trace` (text).
+    pub trace: Option<String>,
     /// Column `submitter` (text).
     pub submitter: Option<String>,
+    /// Column `erased_at` (timestamptz).
+    pub erased_at: Option<Timestamp>,
     /// Column `checkpoint_protocol` (int4).
     pub checkpoint_protocol: Option<i32>,
     /// Column `checkpoint_seq` (int8).
     pub checkpoint_seq: Option<i64>,
+    /// Column `checkpoint_epoch` (int8).
+    pub checkpoint_epoch: Option<i64>,
+    /// Column `checkpoint_at` (timestamptz).
+    pub checkpoint_at: Option<Timestamp>,
+    /// Column `deadline_at` (timestamptz).
+    pub deadline_at: Option<Timestamp>,
+    /// Column `parked` (bool).
+    pub parked: bool,
 }
 
 impl GetRow {
@@ -1720,9 +1934,15 @@ impl GetRow {
             content_type: row.try_get(26)?,
             input: row.try_get(27)?,
             labels: row.try_get(28)?,
-            submitter: row.try_get(29)?,
-            checkpoint_protocol: row.try_get(30)?,
-            checkpoint_seq: row.try_get(31)?,
+            trace: row.try_get(29)?,
+            submitter: row.try_get(30)?,
+            erased_at: row.try_get(31)?,
+            checkpoint_protocol: row.try_get(32)?,
+            checkpoint_seq: row.try_get(33)?,
+            checkpoint_epoch: row.try_get(34)?,
+            checkpoint_at: row.try_get(35)?,
+            deadline_at: row.try_get(36)?,
+            parked: row.try_get(37)?,
         })
     }
 }
@@ -1730,30 +1950,110 @@ impl GetRow {
 /// One task, wherever it stands, with what it was asked to do.
 ///
 /// - Lock: none
-/// - Index: task_pkey, parked_pkey, task_history_pkey, task_body_pkey
+/// - Index: task_pkey, parked_pkey, task_history_pkey, task_body_pkey, checkpoint_pkey
 /// - Fence: none: a read
 pub async fn get<S: Session + ?Sized>(session: &S, id: Uuid) -> Result<Option<GetRow>, Error> {
     let row = session.query_opt(&GET, 0, &[&id]).await?;
     row.as_ref().map(GetRow::read).transpose()
 }
 
+/// `sql/task/last_attempt.sql`.
+pub static LAST_ATTEMPT: Statement = Statement {
+    name: "task/last_attempt",
+    texts: &[r"/* task/last_attempt */
+SELECT e.epoch, e.cause, e.owner, e.claimed_at, e.at FROM aegis.task_event e
+WHERE e.task = $1::uuid AND e.epoch < $2::int8 AND e.claimed_at IS NOT NULL
+ORDER BY e.at DESC LIMIT 1"],
+    types: &[Type::UUID, Type::INT8],
+};
+
+/// A row of [`last_attempt`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct LastAttemptRow {
+    /// Column `epoch` (int8).
+    pub epoch: i64,
+    /// Column `cause` (text).
+    pub cause: String,
+    /// Column `owner` (uuid).
+    pub owner: Option<Uuid>,
+    /// Column `claimed_at` (timestamptz).
+    pub claimed_at: Option<Timestamp>,
+    /// Column `at` (timestamptz).
+    pub at: Timestamp,
+}
+
+impl LastAttemptRow {
+    fn read(row: &Row) -> Result<Self, Error> {
+        Ok(Self {
+            epoch: row.try_get(0)?,
+            cause: row.try_get(1)?,
+            owner: row.try_get(2)?,
+            claimed_at: row.try_get(3)?,
+            at: row.try_get(4)?,
+        })
+    }
+}
+
+/// The attempt before an epoch: what it ended of, and whose it was. For the trace of the next one.
+///
+/// - Lock: none
+/// - Index: task_event_task
+/// - Fence: none: a read
+pub async fn last_attempt<S: Session + ?Sized>(
+    session: &S,
+    task: Uuid,
+    epoch: i64,
+) -> Result<Option<LastAttemptRow>, Error> {
+    let row = session
+        .query_opt(&LAST_ATTEMPT, 0, &[&task, &epoch])
+        .await?;
+    row.as_ref().map(LastAttemptRow::read).transpose()
+}
+
 /// `sql/task/list.sql`.
 pub static LIST: Statement = Statement {
     name: "task/list",
     texts: &[r"/* task/list */
-SELECT a.id, n.queue, n.kind, n.lo, n.hi, e.name AS tenant, a.state, a.failures, a.interruptions, a.crashes, a.snoozes, a.epoch, a.owner, a.run_at,
-    a.finished_at, a.error, aegis.uuid7_time(a.id) AS submitted_at
-FROM aegis.task_any a JOIN aegis.lane n ON n.id = a.lane JOIN aegis.tenant e ON e.id = a.tenant
-WHERE ($1::int2[] IS NULL OR a.state = ANY ($1::int2[]))
-  AND ($2::text IS NULL OR n.queue = $2::text) AND ($3::text IS NULL OR n.kind = $3::text)
-  AND ($4::text IS NULL OR e.name = $4::text) AND ($5::uuid IS NULL OR a.id < $5::uuid)
-ORDER BY a.id DESC LIMIT $6::int8"],
+WITH n AS MATERIALIZED (
+    SELECT n.id, n.queue, n.kind, n.lo, n.hi FROM aegis.lane n
+    WHERE ($1::text IS NULL OR n.queue = $1::text) AND ($2::text IS NULL OR n.kind = $2::text)),
+e AS MATERIALIZED (SELECT e.id, e.name FROM aegis.tenant e WHERE $3::text IS NULL OR e.name = $3::text)
+SELECT a.id, n.queue, n.kind, n.lo, n.hi, e.name AS tenant, a.state, a.parked, a.priority, a.failures, a.interruptions, a.crashes, a.snoozes,
+    a.epoch, a.owner, a.run_at, a.finished_at, a.error, aegis.uuid7_time(a.id) AS submitted_at
+FROM (
+    SELECT t.id, t.lane, t.tenant, t.state, false AS parked, t.priority, t.failures, t.interruptions, t.crashes, t.snoozes, t.epoch, t.owner,
+        t.run_at, NULL::timestamptz AS finished_at, NULL::jsonb AS error
+    FROM aegis.task t WHERE $4::boolean AND t.id < $5::uuid AND t.id >= $6::uuid AND t.state = ANY ($7::int2[])
+    UNION ALL
+    SELECT t.id, t.lane, t.tenant, t.state, false, t.priority, t.failures, t.interruptions, t.crashes, t.snoozes, t.epoch, t.owner,
+        t.run_at, NULL, NULL
+    FROM aegis.task t WHERE NOT $4::boolean AND t.state = 2 AND 2 = ANY ($7::int2[]) AND t.id < $5::uuid AND t.id >= $6::uuid
+    UNION ALL
+    SELECT t.id, t.lane, t.tenant, t.state, false, t.priority, t.failures, t.interruptions, t.crashes, t.snoozes, t.epoch, t.owner,
+        t.run_at, NULL, NULL
+    FROM aegis.task t WHERE NOT $4::boolean AND t.state = 4 AND 4 = ANY ($7::int2[]) AND t.id < $5::uuid AND t.id >= $6::uuid
+    UNION ALL
+    SELECT p.id, p.lane, p.tenant, p.state, true, p.priority, p.failures, p.interruptions, p.crashes, p.snoozes, p.epoch, p.owner,
+        NULL, p.parked_at, p.error
+    FROM aegis.parked p WHERE p.id < $5::uuid AND p.id >= $6::uuid AND p.state = ANY ($8::int2[])
+    UNION ALL
+    SELECT h.id, h.lane, h.tenant, h.state, false, NULL, h.failures, h.interruptions, h.crashes, h.snoozes, h.epoch, h.owner,
+        NULL, h.finished_at, h.error
+    FROM aegis.task_history h WHERE h.id < $5::uuid AND h.id >= $6::uuid AND h.state = ANY ($9::int2[])) a
+JOIN n ON n.id = a.lane JOIN e ON e.id = a.tenant
+WHERE $10::jsonb IS NULL OR EXISTS (SELECT FROM aegis.task_body b WHERE b.id = a.id AND b.labels @> $10::jsonb)
+ORDER BY a.id DESC LIMIT $11::int8"],
     types: &[
-        Type::INT2_ARRAY,
         Type::TEXT,
         Type::TEXT,
         Type::TEXT,
+        Type::BOOL,
         Type::UUID,
+        Type::UUID,
+        Type::INT2_ARRAY,
+        Type::INT2_ARRAY,
+        Type::INT2_ARRAY,
+        Type::JSONB,
         Type::INT8,
     ],
 };
@@ -1775,6 +2075,10 @@ pub struct ListRow {
     pub tenant: String,
     /// Column `state` (int2).
     pub state: i16,
+    /// Column `parked` (bool).
+    pub parked: bool,
+    /// Column `priority` (int2).
+    pub priority: Option<i16>,
     /// Column `failures` (int4).
     pub failures: i32,
     /// Column `interruptions` (int4).
@@ -1807,39 +2111,77 @@ impl ListRow {
             hi: row.try_get(4)?,
             tenant: row.try_get(5)?,
             state: row.try_get(6)?,
-            failures: row.try_get(7)?,
-            interruptions: row.try_get(8)?,
-            crashes: row.try_get(9)?,
-            snoozes: row.try_get(10)?,
-            epoch: row.try_get(11)?,
-            owner: row.try_get(12)?,
-            run_at: row.try_get(13)?,
-            finished_at: row.try_get(14)?,
-            error: row.try_get(15)?,
-            submitted_at: row.try_get(16)?,
+            parked: row.try_get(7)?,
+            priority: row.try_get(8)?,
+            failures: row.try_get(9)?,
+            interruptions: row.try_get(10)?,
+            crashes: row.try_get(11)?,
+            snoozes: row.try_get(12)?,
+            epoch: row.try_get(13)?,
+            owner: row.try_get(14)?,
+            run_at: row.try_get(15)?,
+            finished_at: row.try_get(16)?,
+            error: row.try_get(17)?,
+            submitted_at: row.try_get(18)?,
         })
     }
 }
 
-/// Tasks by state, queue, kind and tenant, the newest first, a page before `before`.
+/// What [`list`] takes.
+#[derive(Debug, Clone, Copy)]
+pub struct ListParams<'a> {
+    /// Parameter `:queue` (text).
+    pub queue: Option<&'a str>,
+    /// Parameter `:kind` (text).
+    pub kind: Option<&'a str>,
+    /// Parameter `:tenant` (text).
+    pub tenant: Option<&'a str>,
+    /// Parameter `:walk` (bool).
+    pub walk: bool,
+    /// Parameter `:before` (uuid).
+    pub before: Uuid,
+    /// Parameter `:floor` (uuid).
+    pub floor: Uuid,
+    /// Parameter `:live` (int2_array).
+    pub live: &'a [i16],
+    /// Parameter `:parked` (int2_array).
+    pub parked: &'a [i16],
+    /// Parameter `:ended` (int2_array).
+    pub ended: &'a [i16],
+    /// Parameter `:labels` (jsonb).
+    pub labels: Option<&'a Value>,
+    /// Parameter `:limit` (int8).
+    pub limit: i64,
+}
+
+/// Tasks by filter between two ids, the newest first. `walk`: live tasks are found by their primary key; otherwise only running
+/// and reconciling ones are wanted, and those by the indexes that hold nothing else. Labels are looked up in the bodies of
+/// what everything else left: no index holds them, for its cost at each submit.
 ///
 /// - Lock: none
-/// - Index: task_pkey, task_history_pkey, parked_pkey
+/// - Index: task_pkey or task_owner and task_reconciling; parked_pkey, task_history_pkey, task_body_pkey
 /// - Fence: none: a read
 pub async fn list<S: Session + ?Sized>(
     session: &S,
-    states: Option<&[i16]>,
-    queue: Option<&str>,
-    kind: Option<&str>,
-    tenant: Option<&str>,
-    before: Option<Uuid>,
-    limit: i64,
+    params: &ListParams<'_>,
 ) -> Result<Vec<ListRow>, Error> {
     let rows = session
         .query(
             &LIST,
             0,
-            &[&states, &queue, &kind, &tenant, &before, &limit],
+            &[
+                &params.queue,
+                &params.kind,
+                &params.tenant,
+                &params.walk,
+                &params.before,
+                &params.floor,
+                &params.live,
+                &params.parked,
+                &params.ended,
+                &params.labels,
+                &params.limit,
+            ],
         )
         .await?;
     rows.iter().map(ListRow::read).collect()
@@ -2019,14 +2361,50 @@ pub async fn load_steps<S: Session + ?Sized>(
     rows.iter().map(LoadStepsRow::read).collect()
 }
 
+/// `sql/task/moment.sql`.
+pub static MOMENT: Statement = Statement {
+    name: "task/moment",
+    texts: &[r"/* task/moment */
+SELECT clock_timestamp() + $1::int8 * interval '1 ms' AS at, aegis.uuid7_floor(clock_timestamp() + $1::int8 * interval '1 ms') AS floor"],
+    types: &[Type::INT8],
+};
+
+/// A row of [`moment`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct MomentRow {
+    /// Column `at` (timestamptz).
+    pub at: Timestamp,
+    /// Column `floor` (uuid).
+    pub floor: Uuid,
+}
+
+impl MomentRow {
+    fn read(row: &Row) -> Result<Self, Error> {
+        Ok(Self {
+            at: row.try_get(0)?,
+            floor: row.try_get(1)?,
+        })
+    }
+}
+
+/// A moment of the database's clock, so many milliseconds from now (or ago), and the smallest id of a task submitted then.
+///
+/// - Lock: none
+/// - Index: none
+/// - Fence: none: a read
+pub async fn moment<S: Session + ?Sized>(session: &S, in_ms: i64) -> Result<MomentRow, Error> {
+    let row = session.query_one(&MOMENT, 0, &[&in_ms]).await?;
+    MomentRow::read(&row)
+}
+
 /// `sql/task/note_fence.sql`.
 pub static NOTE_FENCE: Statement = Statement {
     name: "task/note_fence",
     texts: &[r"/* task/note_fence */
 INSERT INTO aegis.task_event (task, at, tenant, epoch, cause, owner, detail)
-SELECT b.id, clock_timestamp(), b.tenant, $1::int8, 'fenced', $2::uuid,
+SELECT a.id, clock_timestamp(), a.tenant, $1::int8, 'fenced', $2::uuid,
     jsonb_build_object('verb', $3::text, 'reason', $4::text, 'current_epoch', $5::int8)
-FROM aegis.task_body b WHERE b.id = $6::uuid"],
+FROM aegis.task_any a WHERE a.id = $6::uuid LIMIT 1"],
     types: &[
         Type::INT8,
         Type::UUID,
@@ -2040,7 +2418,7 @@ FROM aegis.task_body b WHERE b.id = $6::uuid"],
 /// Records a refused write, with both epochs, so that an auditor can count it.
 ///
 /// - Lock: none
-/// - Index: task_body_pkey
+/// - Index: task_pkey, parked_pkey, task_history_pkey
 /// - Fence: none: an event about a write that did not happen
 pub async fn note_fence<S: Session + ?Sized>(
     session: &S,
@@ -2516,6 +2894,59 @@ pub async fn step<S: Session + ?Sized>(
         )
         .await?;
     row.as_ref().map(StepRow::read).transpose()
+}
+
+/// `sql/task/steps.sql`.
+pub static STEPS: Statement = Statement {
+    name: "task/steps",
+    texts: &[r"/* task/steps */
+SELECT name, key, protocol, epoch, written_at, octet_length(value) AS bytes FROM aegis.step WHERE task = $1::uuid
+ORDER BY written_at, name, key LIMIT $2::int8"],
+    types: &[Type::UUID, Type::INT8],
+};
+
+/// A row of [`steps`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct StepsRow {
+    /// Column `name` (text).
+    pub name: String,
+    /// Column `key` (text).
+    pub key: String,
+    /// Column `protocol` (int4).
+    pub protocol: i32,
+    /// Column `epoch` (int8).
+    pub epoch: i64,
+    /// Column `written_at` (timestamptz).
+    pub written_at: Timestamp,
+    /// Column `bytes` (int4).
+    pub bytes: i32,
+}
+
+impl StepsRow {
+    fn read(row: &Row) -> Result<Self, Error> {
+        Ok(Self {
+            name: row.try_get(0)?,
+            key: row.try_get(1)?,
+            protocol: row.try_get(2)?,
+            epoch: row.try_get(3)?,
+            written_at: row.try_get(4)?,
+            bytes: row.try_get(5)?,
+        })
+    }
+}
+
+/// The memoised steps of a task without their values, in order; at most `limit`.
+///
+/// - Lock: none
+/// - Index: step_pkey
+/// - Fence: none: a read
+pub async fn steps<S: Session + ?Sized>(
+    session: &S,
+    id: Uuid,
+    limit: i64,
+) -> Result<Vec<StepsRow>, Error> {
+    let rows = session.query(&STEPS, 0, &[&id, &limit]).await?;
+    rows.iter().map(StepsRow::read).collect()
 }
 
 /// `sql/task/why_fenced.sql`.

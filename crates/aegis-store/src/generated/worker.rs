@@ -203,21 +203,157 @@ pub async fn list<S: Session + ?Sized>(
     rows.iter().map(ListRow::read).collect()
 }
 
+/// `sql/worker/named.sql`.
+pub static NAMED: Statement = Statement {
+    name: "worker/named",
+    texts: &[r"/* worker/named */
+SELECT w.id, w.name, w.host, w.pid, w.release, w.build FROM aegis.worker w WHERE w.id = ANY ($1::uuid[])"],
+    types: &[Type::UUID_ARRAY],
+};
+
+/// A row of [`named`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct NamedRow {
+    /// Column `id` (uuid).
+    pub id: Uuid,
+    /// Column `name` (text).
+    pub name: String,
+    /// Column `host` (text).
+    pub host: String,
+    /// Column `pid` (int4).
+    pub pid: i32,
+    /// Column `release` (text).
+    pub release: String,
+    /// Column `build` (text).
+    pub build: String,
+}
+
+impl NamedRow {
+    fn read(row: &Row) -> Result<Self, Error> {
+        Ok(Self {
+            id: row.try_get(0)?,
+            name: row.try_get(1)?,
+            host: row.try_get(2)?,
+            pid: row.try_get(3)?,
+            release: row.try_get(4)?,
+            build: row.try_get(5)?,
+        })
+    }
+}
+
+/// Who these workers were; one that ended long ago is forgotten.
+///
+/// - Lock: none
+/// - Index: worker_pkey
+/// - Fence: none: a read
+pub async fn named<S: Session + ?Sized>(session: &S, ids: &[Uuid]) -> Result<Vec<NamedRow>, Error> {
+    let rows = session.query(&NAMED, 0, &[&ids]).await?;
+    rows.iter().map(NamedRow::read).collect()
+}
+
+/// `sql/worker/observe.sql`.
+pub static OBSERVE: Statement = Statement {
+    name: "worker/observe",
+    texts: &[r"/* worker/observe */
+WITH RECURSIVE n AS MATERIALIZED (
+    SELECT c.queue, c.kind, l.id AS lane, c.reads_min <= l.lo AND l.hi <= c.reads_max AS readable
+    FROM aegis.worker_capability c LEFT JOIN aegis.lane l ON l.queue = c.queue AND l.kind = c.kind
+    WHERE c.worker = $1::uuid),
+h AS (
+    SELECT n.lane, x.tenant, x.ready_us FROM n CROSS JOIN LATERAL (
+        SELECT t.tenant, t.ord + (9 - t.priority) * 60000000::bigint AS ready_us FROM aegis.task t
+        WHERE t.lane = n.lane AND t.state = 1 AND t.crashes = 0 ORDER BY t.tenant, t.ord LIMIT 1) x
+    UNION ALL
+    SELECT h.lane, x.tenant, x.ready_us FROM h CROSS JOIN LATERAL (
+        SELECT t.tenant, t.ord + (9 - t.priority) * 60000000::bigint AS ready_us FROM aegis.task t
+        WHERE t.lane = h.lane AND t.tenant > h.tenant AND t.state = 1 AND t.crashes = 0 ORDER BY t.tenant, t.ord LIMIT 1) x),
+w AS MATERIALIZED (SELECT b.lane, min(b.ready_us) AS ready_us FROM (SELECT h.lane, h.ready_us FROM h LIMIT 10000) b GROUP BY b.lane),
+r AS MATERIALIZED (
+    SELECT n.queue, n.kind, n.readable, w.ready_us, (
+        SELECT count(*) FROM (SELECT FROM aegis.task t WHERE t.lane = n.lane AND t.state = 1 AND t.crashes = 0 LIMIT 10000) y) AS ready
+    FROM n LEFT JOIN w ON w.lane = n.lane),
+d AS MATERIALIZED (
+    SELECT (SELECT count(*) FROM aegis.operation o WHERE o.state = 4) AS unknown_operations,
+        (SELECT count(*) FROM (SELECT t.owner FROM aegis.task t WHERE t.state = 2 LIMIT 10000) t
+         WHERE NOT EXISTS (SELECT FROM aegis.worker k JOIN aegis.worker_lease e ON e.worker = k.id
+                           WHERE k.id = t.owner AND k.state <= 1 AND e.lease_until > clock_timestamp())) AS running_without_lease,
+        coalesce((SELECT max(to_date(right(c.relname, 8), 'YYYYMMDD')) FROM pg_class c JOIN pg_inherits i ON i.inhrelid = c.oid
+                  WHERE i.inhparent = 'aegis.task_history'::regclass) - (clock_timestamp() AT TIME ZONE 'UTC')::date, 0) AS partition_days_ahead)
+SELECT r.queue, r.kind, coalesce(sum(r.ready) FILTER (WHERE r.readable), 0)::int8 AS ready,
+    coalesce(sum(r.ready) FILTER (WHERE NOT r.readable), 0)::int8 AS unreadable,
+    ((date_part('epoch', clock_timestamp()) * 1000)::int8 - min(r.ready_us) / 1000)::int8 AS next_waits_ms,
+    d.unknown_operations, d.running_without_lease, d.partition_days_ahead
+FROM r CROSS JOIN d GROUP BY r.queue, r.kind, d.unknown_operations, d.running_without_lease, d.partition_days_ahead ORDER BY r.queue, r.kind"],
+    types: &[Type::UUID],
+};
+
+/// A row of [`observe`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct ObserveRow {
+    /// Column `queue` (text).
+    pub queue: String,
+    /// Column `kind` (text).
+    pub kind: String,
+    /// Column `ready` (int8).
+    pub ready: i64,
+    /// Column `unreadable` (int8).
+    pub unreadable: i64,
+    /// Column `next_waits_ms` (int8).
+    pub next_waits_ms: Option<i64>,
+    /// Column `unknown_operations` (int8).
+    pub unknown_operations: i64,
+    /// Column `running_without_lease` (int8).
+    pub running_without_lease: i64,
+    /// Column `partition_days_ahead` (int4).
+    pub partition_days_ahead: i32,
+}
+
+impl ObserveRow {
+    fn read(row: &Row) -> Result<Self, Error> {
+        Ok(Self {
+            queue: row.try_get(0)?,
+            kind: row.try_get(1)?,
+            ready: row.try_get(2)?,
+            unreadable: row.try_get(3)?,
+            next_waits_ms: row.try_get(4)?,
+            unknown_operations: row.try_get(5)?,
+            running_without_lease: row.try_get(6)?,
+            partition_days_ahead: row.try_get(7)?,
+        })
+    }
+}
+
+/// What a worker shows of the database to whoever watches it: for each (queue, kind) that it serves the ready tasks of lanes
+/// that it can read and of those that it cannot (at most 10,000 of a lane are counted), how long the next in line has waited
+/// (of each tenant's next task, the one that became ready first); and for the whole database the operations that wait for a
+/// person, the running rows whose owner's lease is over (at most 10,000 are looked at), and the days that partitions reach ahead.
+///
+/// - Lock: none
+/// - Index: worker_capability_pkey, lane_queue_kind_lo_hi_key, task_ready, task_owner, operation_open
+/// - Fence: none: a read
+pub async fn observe<S: Session + ?Sized>(
+    session: &S,
+    worker: Uuid,
+) -> Result<Vec<ObserveRow>, Error> {
+    let rows = session.query(&OBSERVE, 0, &[&worker]).await?;
+    rows.iter().map(ObserveRow::read).collect()
+}
+
 /// `sql/worker/register.sql`.
 pub static REGISTER: Statement = Statement {
     name: "worker/register",
     texts: &[r"/* worker/register */
 WITH w AS (
-    INSERT INTO aegis.worker (id, slots, pid, predecessor, registered_at, name, host, release, build, digest)
+    INSERT INTO aegis.worker (id, slots, pid, predecessor, registered_at, name, host, release, build, digest, schema)
     VALUES ($1::uuid, $2::int4, $3::int4, $4::uuid, clock_timestamp(), $5::text, $6::text, $7::text,
-        $8::text, $9::text)),
+        $8::text, $9::text, $10::int4)),
 c AS (
     INSERT INTO aegis.worker_capability (worker, queue, kind, reads_min, reads_max, writes, slots)
-    SELECT $1::uuid, c.* FROM unnest($10::text[], $11::text[], $12::int4[], $13::int4[], $14::int4[],
-        $15::int4[]) AS c (queue, kind, reads_min, reads_max, writes, slots)),
+    SELECT $1::uuid, c.* FROM unnest($11::text[], $12::text[], $13::int4[], $14::int4[], $15::int4[],
+        $16::int4[]) AS c (queue, kind, reads_min, reads_max, writes, slots)),
 l AS (
     INSERT INTO aegis.worker_lease (worker, lease_until, ttl_ms, beat_at)
-    VALUES ($1::uuid, clock_timestamp() + $16::int8 * interval '1 ms', $16::int8, clock_timestamp())
+    VALUES ($1::uuid, clock_timestamp() + $17::int8 * interval '1 ms', $17::int8, clock_timestamp())
     RETURNING lease_until)
 SELECT l.lease_until, CASE WHEN $4::uuid IS NULL THEN 0 ELSE aegis.succeed_worker($4::uuid) END AS forgiven FROM l"],
     types: &[
@@ -230,6 +366,7 @@ SELECT l.lease_until, CASE WHEN $4::uuid IS NULL THEN 0 ELSE aegis.succeed_worke
         Type::TEXT,
         Type::TEXT,
         Type::TEXT,
+        Type::INT4,
         Type::TEXT_ARRAY,
         Type::TEXT_ARRAY,
         Type::INT4_ARRAY,
@@ -279,6 +416,8 @@ pub struct RegisterParams<'a> {
     pub build: &'a str,
     /// Parameter `:digest` (text).
     pub digest: &'a str,
+    /// Parameter `:schema` (int4).
+    pub schema: i32,
     /// Parameter `:queues` (text_array).
     pub queues: &'a [&'a str],
     /// Parameter `:kinds` (text_array).
@@ -319,6 +458,7 @@ pub async fn register<S: Session + ?Sized>(
                 &params.release,
                 &params.build,
                 &params.digest,
+                &params.schema,
                 &params.queues,
                 &params.kinds,
                 &params.reads_min,
@@ -340,10 +480,21 @@ WITH l AS MATERIALIZED (SELECT worker FROM aegis.worker_lease WHERE worker = $1:
 g AS MATERIALIZED (SELECT aegis.lease_live($1::uuid) AS ok FROM (SELECT count(*) AS n FROM l) x WHERE x.n > 0),
 u AS (
     UPDATE aegis.worker_lease t SET lease_until = greatest(t.lease_until, clock_timestamp() + t.ttl_ms * interval '1 ms'), beat = $2::int8,
-        beat_at = clock_timestamp(), executing = $3::int4, claim_ticks = $4::int8, progress_ticks = $5::int8
+        beat_at = clock_timestamp(), executing = $3::int4, claim_ticks = $4::int8, progress_ticks = $5::int8,
+        claim_moved_at = CASE WHEN t.claim_ticks = $4::int8 THEN coalesce(t.claim_moved_at, clock_timestamp()) ELSE clock_timestamp() END,
+        progress_moved_at = CASE WHEN t.progress_ticks = $5::int8 AND t.executing > 0
+            THEN coalesce(t.progress_moved_at, clock_timestamp()) ELSE clock_timestamp() END,
+        clock_ahead_ms = (extract(epoch FROM $6::timestamptz - clock_timestamp()) * 1000)::int8
     FROM g WHERE g.ok AND t.beat < $2::int8 AND t.worker = ANY (ARRAY(SELECT l.worker FROM l)))
 SELECT e.ttl_ms, w.state, cardinality(e.absent) AS absent FROM g, aegis.worker w JOIN aegis.worker_lease e ON e.worker = w.id WHERE g.ok AND w.id = $1::uuid"],
-    types: &[Type::UUID, Type::INT8, Type::INT4, Type::INT8, Type::INT8],
+    types: &[
+        Type::UUID,
+        Type::INT8,
+        Type::INT4,
+        Type::INT8,
+        Type::INT8,
+        Type::TIMESTAMPTZ,
+    ],
 };
 
 /// A row of [`renew`].
@@ -369,7 +520,8 @@ impl RenewRow {
 
 /// One beat: moves the lease while it still holds, in the guarded form. No row: the lease is lost, for ever. A beat that is not
 /// newer than the stored one moves nothing and is answered all the same. `state` 1: somebody asked this worker to drain.
-/// `absent`: running rows that the last beat did not name and that are still there.
+/// `absent`: running rows that the last beat did not name and that are still there. `sent_at` is the worker's own clock: kept as a
+/// difference for people, judged by nothing.
 ///
 /// - Lock: the lease row FOR NO KEY UPDATE, judged after the lock
 /// - Index: worker_lease_pkey
@@ -381,12 +533,20 @@ pub async fn renew<S: Session + ?Sized>(
     executing: i32,
     claim_ticks: i64,
     progress_ticks: i64,
+    sent_at: Timestamp,
 ) -> Result<Option<RenewRow>, Error> {
     let row = session
         .query_opt(
             &RENEW,
             0,
-            &[&worker, &beat, &executing, &claim_ticks, &progress_ticks],
+            &[
+                &worker,
+                &beat,
+                &executing,
+                &claim_ticks,
+                &progress_ticks,
+                &sent_at,
+            ],
         )
         .await?;
     row.as_ref().map(RenewRow::read).transpose()

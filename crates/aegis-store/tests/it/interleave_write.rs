@@ -396,8 +396,8 @@ async fn a_successor_beside_the_reaper_turns_the_crash_into_an_interruption() {
         );
         let successor = stepper.conn(&format!("successor {reaper_is_first}")).await;
         let registration = format!(
-            "with w as (insert into aegis.worker (id, slots, pid, predecessor, registered_at, name, host, release, build, digest)
-               values (gen_random_uuid(), 1, 1, '{0}', now(), 'w', 'h', 'r', 'b', 'none'))
+            "with w as (insert into aegis.worker (id, slots, pid, predecessor, registered_at, name, host, release, build, digest, schema)
+               values (gen_random_uuid(), 1, 1, '{0}', now(), 'w', 'h', 'r', 'b', 'none', 7))
              select aegis.succeed_worker('{0}')",
             dead.id
         );

@@ -10,6 +10,7 @@ mod effects;
 mod explain;
 mod guard;
 mod hostile;
+mod inline;
 mod install;
 mod interleave_claim;
 mod interleave_write;

@@ -434,9 +434,9 @@ async fn process_a_wait_for_a_protocol_is_read_from_lanes_and_workers() {
         .sql(&format!(
             "UPDATE aegis.task_event SET at = clock_timestamp() - interval '60 s', claimed_at = clock_timestamp() - interval '70 s',
                  detail = jsonb_build_object('lane', aegis.lane_id('{queue}', '{KIND}', 1, 2)) WHERE task = '{first}';
-             INSERT INTO aegis.worker (id, state, slots, pid, registered_at, draining_at, ended_at, name, host, release, build, digest)
+             INSERT INTO aegis.worker (id, state, slots, pid, registered_at, draining_at, ended_at, name, host, release, build, digest, schema)
              SELECT '00000000-0000-7000-8000-000000000001', 2, 1, 1, clock_timestamp() - interval '50 s',
-                 clock_timestamp() - interval '40 s', clock_timestamp(), 'w', 'h', 'r', 'b', 'd';
+                 clock_timestamp() - interval '40 s', clock_timestamp(), 'w', 'h', 'r', 'b', 'd', 7;
              INSERT INTO aegis.worker_capability (worker, queue, kind, reads_min, reads_max, writes, slots)
              VALUES ('00000000-0000-7000-8000-000000000001', '{queue}', '{KIND}', 1, 1, 1, 1)"
         ))

@@ -15,6 +15,9 @@ const MAX_BOOLS: usize = 3;
 /// The documented function.
 pub(super) fn function(one: &Described<'_>) -> String {
     let header = &one.statement.header;
+    if header.returns == Returns::Copy {
+        return String::new();
+    }
     let name = pascal_case(&one.statement.verb);
     let upper = constant(one);
     let batched = !header.batch.is_empty();
@@ -60,7 +63,7 @@ pub(super) fn function(one: &Described<'_>) -> String {
             format!("{name}Row"),
             format!("let row = {}?; {name}Row::read(&row)", sent("query_one")),
         ),
-        Returns::Count => ("u64".to_owned(), sent("execute")),
+        Returns::Count | Returns::Copy => ("u64".to_owned(), sent("execute")),
     };
     format!(
         "{before}{}pub async fn {}<S: Session + ?Sized>(session: &S, {arguments}) -> Result<{given}, Error> {{ {body} }}\n\n",

@@ -44,7 +44,7 @@ pub(super) fn statement(one: &Described<'_>) -> String {
 
 /// The struct of a row; nothing for a statement that gives none.
 pub(super) fn row(one: &Described<'_>) -> String {
-    if one.statement.header.returns == Returns::Count {
+    if matches!(one.statement.header.returns, Returns::Count | Returns::Copy) {
         return String::new();
     }
     let verb = &one.statement.verb;

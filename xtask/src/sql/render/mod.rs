@@ -79,7 +79,7 @@ fn imports(described: &[&Described<'_>]) -> String {
         .collect();
     let names = |word| types.iter().any(|rust| rust.contains(word));
     let any = |yes: fn(&Described<'_>) -> bool| described.iter().any(|one| yes(one));
-    let rows = any(|one| one.statement.header.returns != Returns::Count);
+    let rows = any(|one| !matches!(one.statement.header.returns, Returns::Count | Returns::Copy));
     let batches = any(|one| !one.statement.header.batch.is_empty());
     let mut out = String::new();
     for (wanted, line) in [
