@@ -10,11 +10,13 @@
 
 pub mod claim;
 pub mod config;
+pub mod doctor;
 pub mod error;
 pub mod generated;
 pub mod guarded;
 mod heads;
 pub mod install;
+pub mod lane_check;
 pub mod lanes;
 pub mod listen;
 pub mod maintain;

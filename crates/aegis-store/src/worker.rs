@@ -252,6 +252,7 @@ impl LeaseConn {
             beat.executing,
             beat.claim_ticks,
             beat.progress_ticks,
+            jiff::Timestamp::now(),
         )
         .await?;
         Ok(row.map_or(Renewed::Lost, |row| Renewed::Alive {

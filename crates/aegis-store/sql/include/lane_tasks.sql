@@ -40,7 +40,7 @@ found AS MATERIALIZED (
     WHERE b.lost AND b.n BETWEEN 5 AND 60
     UNION ALL
     SELECT b.id, r.id, r.tenant, 2, r.parts, r.open_ops, r.owner FROM busy b JOIN run r ON r.lane = b.id WHERE b.lost AND b.n <= 60),
--- One of each lane before a second of any.
+-- One of each lane before a second of any. (OFFSET 0: looked up one by one, never by reading the tables.)
 listed AS MATERIALIZED (
     SELECT f.lane, f.id, f.tenant, f.state, f.parts, f.open_ops, f.owner
     FROM (SELECT f.*, row_number() OVER (PARTITION BY f.lane) AS n FROM found f) f ORDER BY f.n, f.id LIMIT :tasks::int8),
@@ -49,8 +49,8 @@ told AS (
         'owner', f.owner, 'open_operations', f.open_ops, 'input', i.protocol, 'checkpoint', c.protocol,
         'steps', s.protocols, 'operations', o.protocols) ORDER BY b.n, f.id) AS tasks
     FROM listed f JOIN busy b ON b.id = f.lane JOIN aegis.tenant e ON e.id = f.tenant
-    LEFT JOIN LATERAL (SELECT y.protocol FROM aegis.input_any y WHERE y.id = f.id) i ON true
-    LEFT JOIN LATERAL (SELECT k.protocol FROM aegis.checkpoint k WHERE f.parts AND k.task = f.id) c ON true
+    LEFT JOIN LATERAL (SELECT y.protocol FROM aegis.input_any y WHERE y.id = f.id OFFSET 0) i ON true
+    LEFT JOIN LATERAL (SELECT k.protocol FROM aegis.checkpoint k WHERE f.parts AND k.task = f.id OFFSET 0) c ON true
     LEFT JOIN LATERAL (SELECT array_agg(DISTINCT p.protocol) AS protocols FROM aegis.step p WHERE f.parts AND p.task = f.id) s ON true
     LEFT JOIN LATERAL (SELECT array_agg(DISTINCT p.protocol) AS protocols FROM aegis.operation p WHERE f.parts AND p.task = f.id) o ON true),
 counted AS MATERIALIZED (

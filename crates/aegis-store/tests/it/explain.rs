@@ -20,7 +20,7 @@ pub(crate) struct Plan {
 }
 
 /// The indexes of `aegis.task`.
-const INDEXES: [&str; 7] = [
+const INDEXES: [&str; 8] = [
     "task_pkey",
     "task_ready",
     "task_suspect",
@@ -28,6 +28,7 @@ const INDEXES: [&str; 7] = [
     "task_scheduled",
     "task_reconciling",
     "task_deadline",
+    "task_resting",
 ];
 
 /// SQL literals for parameters.

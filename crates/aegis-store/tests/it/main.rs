@@ -6,6 +6,7 @@
 
 mod blame;
 mod deadlines;
+mod doctor;
 mod effects;
 mod explain;
 mod guard;
@@ -14,6 +15,7 @@ mod inline;
 mod install;
 mod interleave_claim;
 mod interleave_write;
+mod lane_check;
 mod lineage;
 mod order;
 mod partitions;

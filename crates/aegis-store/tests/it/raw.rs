@@ -111,7 +111,7 @@ pub(crate) fn drain(conn: &StepConn, by: &Worker) -> Pending<bool> {
 pub(crate) fn renew(conn: &StepConn, by: &Worker, beat: i64) -> Pending<bool> {
     let id = by.id;
     start(conn, "renew", async move |client| {
-        worker::renew(&*client, id, beat, 0, 0, 0)
+        worker::renew(&*client, id, beat, 0, 0, 0, jiff::Timestamp::now())
             .await
             .unwrap()
             .is_some()
