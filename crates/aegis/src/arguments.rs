@@ -2,7 +2,7 @@
 
 use clap::{ColorChoice, Parser, Subcommand};
 
-use crate::commands::{db, demo, lane, operation, task, worker};
+use crate::commands::{db, demo, doctor, lane, operation, task, worker};
 use crate::database::DatabaseArguments;
 use crate::output::Output;
 
@@ -49,6 +49,9 @@ pub(crate) enum Command {
     Operation(operation::OperationArguments),
     /// Lanes: what waits where, who reads it, and what is paused.
     Lane(lane::LaneArguments),
+    /// Looks at the engine's invariants over a live database: what is wrong, how bad, what to do.
+    #[command(after_help = doctor::EXAMPLES)]
+    Doctor(doctor::DoctorArguments),
     /// Installs, inspects, adopts and maintains the database.
     Db(db::DbArguments),
     /// Prints the version of the program and of the schema it needs.

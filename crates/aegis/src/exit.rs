@@ -21,6 +21,12 @@ pub(crate) enum Exit {
     TimedOut,
     /// 7: the task that was waited for did not succeed.
     TaskFailed,
+    /// 20: a check warns.
+    Warning,
+    /// 21: a check is critical, or the answer is no.
+    Critical,
+    /// 22: a check could not run, or could not tell. Never taken for fine.
+    Unknown,
     /// A worker's own code; see the worker's guide.
     Worker(u8),
 }
@@ -36,6 +42,9 @@ impl From<Exit> for ExitCode {
             Exit::Database => 5,
             Exit::TimedOut => 6,
             Exit::TaskFailed => 7,
+            Exit::Warning => 20,
+            Exit::Critical => 21,
+            Exit::Unknown => 22,
             Exit::Worker(code) => code,
         })
     }

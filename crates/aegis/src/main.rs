@@ -57,6 +57,7 @@ async fn run(arguments: Arguments) -> Result<Exit, Failure> {
             commands::operation::run(operation, &database, output).await
         }
         Command::Lane(lane) => commands::lane::run(lane, &database, output).await,
+        Command::Doctor(doctor) => commands::doctor::run(doctor, &database, output).await,
         Command::Db(db) => commands::db::run(db, &database, output).await,
         Command::Version => commands::version::run(output),
     }

@@ -2,6 +2,7 @@
 
 pub(crate) mod db;
 pub(crate) mod demo;
+pub(crate) mod doctor;
 pub(crate) mod find;
 pub(crate) mod lane;
 pub(crate) mod operation;

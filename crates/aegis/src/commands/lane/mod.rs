@@ -1,5 +1,6 @@
 //! `aegis lane`: what waits where, who reads it, and what is paused.
 
+mod check;
 mod list;
 mod pause;
 
@@ -27,6 +28,9 @@ enum Verb {
     Pause(pause::PauseArguments),
     /// Ends a pause.
     Resume(pause::ResumeArguments),
+    /// May it retire, may we roll back, what is stranded: the reasons task by task, and an exit code.
+    #[command(after_help = check::EXAMPLES)]
+    Check(check::CheckArguments),
 }
 
 /// Looks at lanes, pauses and resumes.
@@ -40,5 +44,6 @@ pub(crate) async fn run(
         Verb::Pauses => pause::list(database, output).await,
         Verb::Pause(pause) => pause::pause(&pause, database, output).await,
         Verb::Resume(resume) => pause::resume(&resume, database, output).await,
+        Verb::Check(check) => check::run(check, database, output).await,
     }
 }
