@@ -21,3 +21,4 @@ mod process;
 mod steps;
 mod support;
 mod suspects;
+mod traces;

@@ -15,7 +15,7 @@ use crate::support::{BOUND, Bench, Running, result};
 const LEASE_MS: u64 = 1500;
 
 /// A child that does not outlive its test.
-struct Process {
+pub(crate) struct Process {
     child: Child,
     /// The process to signal: not the child itself when something stands between.
     worker: Pid,
@@ -32,8 +32,7 @@ impl Drop for Process {
         self.child.kill().ok();
         self.child.wait().ok();
         if std::thread::panicking() {
-            let said = std::fs::read_to_string(self.log.path()).unwrap_or_default();
-            println!("process {} said:\n{said}", self.worker);
+            println!("process {} said:\n{}", self.worker, self.said());
         }
     }
 }
@@ -46,17 +45,29 @@ impl Process {
 
     /// The same, with how long its runtime may stand still, and how long each part of a drain may take.
     fn start_with(bench: &Bench, through: &[&str], stuck_ms: u64, budget_ms: u64) -> Self {
+        Self::start_in(bench, through, stuck_ms, budget_ms, &[])
+    }
+
+    /// The same, with an environment.
+    pub(crate) fn start_in(
+        bench: &Bench,
+        through: &[&str],
+        stuck_ms: u64,
+        budget_ms: u64,
+        environment: &[(&str, &str)],
+    ) -> Self {
+        let (stuck, budget) = (stuck_ms.to_string(), budget_ms.to_string());
         let program = program();
         let url = format!("{}&statements=named", bench.db.url_as("aegis_engine"));
         let lease = LEASE_MS.to_string();
         let program = program.to_str().unwrap();
         let mut words: Vec<&str> = through.to_vec();
-        let (stuck, budget) = (stuck_ms.to_string(), budget_ms.to_string());
         words.extend([program, &url, &lease, &stuck, &budget]);
         let log = tempfile::NamedTempFile::new().unwrap();
         let child = Command::new(words[0])
             .args(&words[1..])
             .stdin(Stdio::null())
+            .envs(environment.iter().copied())
             .stderr(log.reopen().unwrap())
             .spawn()
             .unwrap();
@@ -64,12 +75,17 @@ impl Process {
         Self { child, worker, log }
     }
 
-    fn signal(&self, signal: Signal) {
+    /// What it logged so far.
+    pub(crate) fn said(&self) -> String {
+        std::fs::read_to_string(self.log.path()).unwrap_or_default()
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
         kill(self.worker, signal).unwrap();
     }
 
     /// The exit code.
-    async fn ended(&mut self) -> Option<i32> {
+    pub(crate) async fn ended(&mut self) -> Option<i32> {
         let mut status = None;
         wait_until("the process's end", BOUND, async || {
             status = self.child.try_wait().unwrap();

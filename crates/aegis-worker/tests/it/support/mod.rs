@@ -1,5 +1,6 @@
 //! What the tests share: a database with a store, short leases, running workers, submitted tasks.
 
+pub(crate) mod collector;
 pub(crate) mod proxy;
 
 use std::time::Duration;
