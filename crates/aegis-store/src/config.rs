@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use crate::error::StoreError;
 use crate::session::Mode;
+use crate::tls::{Tls, TlsWords};
 
 /// Longer than any statement that the server lets run (`statement_timeout` of the roles, 30 s).
 const DEADLINE: Duration = Duration::from_secs(35);
@@ -23,23 +24,29 @@ const LINE_DEAD_AFTER: Duration = Duration::from_secs(10);
 #[derive(Debug, Clone)]
 pub struct Config {
     pub(crate) postgres: tokio_postgres::Config,
+    pub(crate) tls: Tls,
     pub(crate) direct: Option<tokio_postgres::Config>,
+    pub(crate) direct_tls: Tls,
     pub(crate) mode: Mode,
     pub(crate) pool_size: usize,
     pub(crate) deadline: Duration,
 }
 
 impl Config {
-    /// Reads a `postgresql://` URL. `statements=named` in its query says that no transaction pooler is between.
+    /// Reads a `postgresql://` URL. `statements=named` in its query says that no transaction pooler is between; `sslmode`,
+    /// `sslrootcert`, `sslcert` and `sslkey` mean what they mean to libpq, and the files are read now.
     ///
     /// # Errors
     /// [`StoreError::Url`].
     pub fn from_url(url: &str) -> Result<Self, StoreError> {
-        let (url, mode) = take_mode(url)?;
-        let postgres = parse(&url)?;
+        let Taken { url, mode, tls } = take_own(url)?;
+        let tls = Tls::new(&tls)?;
+        let postgres = parse(&url, &tls)?;
         let direct = (mode == Mode::Named).then(|| postgres.clone());
         Ok(Self {
             postgres,
+            direct_tls: tls.clone(),
+            tls,
             direct,
             mode,
             pool_size: 8,
@@ -52,7 +59,9 @@ impl Config {
     /// # Errors
     /// [`StoreError::Url`].
     pub fn with_direct_url(mut self, url: &str) -> Result<Self, StoreError> {
-        self.direct = Some(parse(&take_mode(url)?.0)?);
+        let taken = take_own(url)?;
+        self.direct_tls = Tls::new(&taken.tls)?;
+        self.direct = Some(parse(&taken.url, &self.direct_tls)?);
         Ok(self)
     }
 
@@ -109,7 +118,7 @@ impl Config {
     }
 }
 
-fn parse(url: &str) -> Result<tokio_postgres::Config, StoreError> {
+fn parse(url: &str, tls: &Tls) -> Result<tokio_postgres::Config, StoreError> {
     let mut config = tokio_postgres::Config::from_str(url).map_err(|error| StoreError::Url {
         what: error.to_string(),
     })?;
@@ -129,15 +138,25 @@ fn parse(url: &str) -> Result<tokio_postgres::Config, StoreError> {
     if config.get_keepalives_retries().is_none() {
         config.keepalives_retries(3);
     }
+    tls.apply(&mut config)?;
     Ok(config)
 }
 
-/// Takes our own parameter out of the query, since the driver refuses what it does not know.
-fn take_mode(url: &str) -> Result<(String, Mode), StoreError> {
-    let Some((base, query)) = url.split_once('?') else {
-        return Ok((url.to_owned(), Mode::Unnamed));
-    };
+/// A URL without what is ours.
+struct Taken {
+    url: String,
+    mode: Mode,
+    tls: TlsWords,
+}
+
+/// Takes our own parameters out of the query, since the driver refuses what it does not know.
+fn take_own(url: &str) -> Result<Taken, StoreError> {
     let mut mode = Mode::Unnamed;
+    let mut tls = TlsWords::default();
+    let Some((base, query)) = url.split_once('?') else {
+        let url = url.to_owned();
+        return Ok(Taken { url, mode, tls });
+    };
     let mut rest = Vec::new();
     for pair in query.split('&') {
         match pair.split_once('=') {
@@ -148,6 +167,7 @@ fn take_mode(url: &str) -> Result<(String, Mode), StoreError> {
                     what: format!("statements={other} is neither named nor unnamed"),
                 });
             }
+            Some((name, value)) if tls.take(name, value)? => {}
             _ => rest.push(pair),
         }
     }
@@ -156,7 +176,7 @@ fn take_mode(url: &str) -> Result<(String, Mode), StoreError> {
     } else {
         format!("{base}?{}", rest.join("&"))
     };
-    Ok((url, mode))
+    Ok(Taken { url, mode, tls })
 }
 
 #[cfg(test)]

@@ -26,6 +26,7 @@ pub mod store;
 pub mod submit;
 mod task_input;
 pub mod survey;
+mod tls;
 pub mod transaction;
 pub mod view;
 pub mod worker;

@@ -5,7 +5,7 @@
 
 use futures_util::stream::{self, StreamExt};
 use tokio::sync::watch;
-use tokio_postgres::{AsyncMessage, Client, NoTls};
+use tokio_postgres::{AsyncMessage, Client};
 
 use crate::config::Config;
 use crate::error::StoreError;
@@ -25,14 +25,13 @@ impl Listener {
         let Some(direct) = &config.direct else {
             return Ok(None);
         };
-        let (client, mut connection) =
-            direct
-                .connect(NoTls)
-                .await
-                .map_err(|source| StoreError::Unreachable {
-                    place: config.place(),
-                    source: Box::new(source),
-                })?;
+        let (client, mut connection) = direct
+            .connect(config.direct_tls.connector())
+            .await
+            .map_err(|source| StoreError::Unreachable {
+                place: config.place(),
+                source: Box::new(source),
+            })?;
         let (wake, woken) = watch::channel(0);
         let queues = queues.to_vec();
         tokio::spawn(async move {

@@ -11,7 +11,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime, Timeouts};
-use tokio_postgres::NoTls;
 
 use crate::config::Config;
 use crate::error::StoreError;
@@ -269,7 +268,7 @@ const LIMITS: [(&str, &str, i64); 3] = [
 fn pool(config: &Config, size: usize) -> Result<Pool, StoreError> {
     let manager = Manager::from_config(
         config.postgres.clone(),
-        NoTls,
+        config.tls.connector(),
         ManagerConfig {
             recycling_method: RecyclingMethod::Fast,
         },

@@ -4,7 +4,7 @@
 //! delays it; a lost lease is lost for ever.
 
 use aegis_model::{CancelCause, Held, ProtocolRange, WorkerState};
-use tokio_postgres::{Client, NoTls};
+use tokio_postgres::Client;
 use uuid::Uuid;
 
 use crate::config::Config;
@@ -218,15 +218,14 @@ impl LeaseConn {
         } else {
             config.clone()
         };
-        let (client, connection) =
-            config
-                .postgres
-                .connect(NoTls)
-                .await
-                .map_err(|source| StoreError::Unreachable {
-                    place: config.place(),
-                    source: Box::new(source),
-                })?;
+        let (client, connection) = config
+            .postgres
+            .connect(config.tls.connector())
+            .await
+            .map_err(|source| StoreError::Unreachable {
+                place: config.place(),
+                source: Box::new(source),
+            })?;
         tokio::spawn(async move {
             if let Err(error) = connection.await {
                 tracing::warn!(error = %error, "the renewal connection ended");

@@ -28,4 +28,5 @@ mod retry;
 mod states;
 mod submit;
 mod support;
+mod tls;
 mod transaction;
