@@ -8,16 +8,19 @@
 //!
 //! Never: hold a transaction while a task runs; build SQL from strings.
 
+pub mod change;
 pub mod claim;
 pub mod config;
 pub mod doctor;
 pub mod error;
+pub mod filter;
 pub mod generated;
 pub mod guarded;
 mod heads;
 pub mod install;
 pub mod lane_check;
 pub mod lanes;
+pub mod life;
 pub mod listen;
 pub mod maintain;
 pub mod overrides;

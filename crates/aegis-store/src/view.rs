@@ -9,30 +9,13 @@ use crate::error::StoreError;
 use crate::generated::{database, operation, task, worker};
 use crate::store::Store;
 
+pub use crate::filter::{TaskFilter, TaskSummary};
 pub use crate::generated::database::StatusRow as DatabaseStatus;
 pub use crate::generated::operation::{ListRow as OperationSummary, ShowRow as OperationDetail};
 pub use crate::generated::task::{
-    CountsRow as LaneCount, ErrorsRow as AttemptError, EventsRow as TaskEvent,
-    GetRow as TaskDetail, ListRow as TaskSummary,
+    CountsRow as LaneCount, ErrorsRow as AttemptError, EventsRow as TaskEvent, GetRow as TaskDetail,
 };
 pub use crate::generated::worker::ListRow as WorkerSummary;
-
-/// Which tasks to list; the newest first.
-#[derive(Debug, Clone, Default)]
-pub struct TaskFilter {
-    /// In one of these states; empty: any.
-    pub states: Vec<State>,
-    /// Of this queue.
-    pub queue: Option<String>,
-    /// Of this kind.
-    pub kind: Option<String>,
-    /// Of this tenant.
-    pub tenant: Option<String>,
-    /// Older than this one: the next page.
-    pub before: Option<Uuid>,
-    /// At most so many.
-    pub limit: i64,
-}
 
 /// What a prefix of an id stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,27 +36,6 @@ impl Store {
     pub async fn task(&self, id: Uuid) -> Result<Option<TaskDetail>, StoreError> {
         let conn = self.conn().await?;
         Ok(task::get(&conn.conn(), id).await?)
-    }
-
-    /// Tasks by filter.
-    ///
-    /// # Errors
-    /// A database error.
-    pub async fn tasks(&self, filter: &TaskFilter) -> Result<Vec<TaskSummary>, StoreError> {
-        let states: Vec<i16> = filter.states.iter().map(|state| state.number()).collect();
-        let states = (!states.is_empty()).then_some(states.as_slice());
-        let conn = self.conn().await?;
-        let conn = conn.conn();
-        Ok(task::list(
-            &conn,
-            states,
-            filter.queue.as_deref(),
-            filter.kind.as_deref(),
-            filter.tenant.as_deref(),
-            filter.before,
-            filter.limit,
-        )
-        .await?)
     }
 
     /// Live and parked tasks by lane and state.

@@ -21,6 +21,8 @@ pub(crate) enum Exit {
     TimedOut,
     /// 7: the task that was waited for did not succeed.
     TaskFailed,
+    /// 8: some of it was done; what was not is told, with why.
+    Partly,
     /// 20: a check warns.
     Warning,
     /// 21: a check is critical, or the answer is no.
@@ -42,6 +44,7 @@ impl From<Exit> for ExitCode {
             Exit::Database => 5,
             Exit::TimedOut => 6,
             Exit::TaskFailed => 7,
+            Exit::Partly => 8,
             Exit::Warning => 20,
             Exit::Critical => 21,
             Exit::Unknown => 22,

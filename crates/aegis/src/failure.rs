@@ -27,6 +27,12 @@ impl Failure {
         }
     }
 
+    /// With what was done before it.
+    pub(crate) fn after(mut self, done: &str) -> Self {
+        self.message = format!("{} ({done})", self.message);
+        self
+    }
+
     /// With a stable code.
     pub(crate) fn with_code(mut self, code: ErrorCode) -> Self {
         self.code = Some(code);
@@ -59,6 +65,7 @@ impl From<StoreError> for Failure {
         let exit = match &error {
             StoreError::TooLarge { .. }
             | StoreError::BadTask { .. }
+            | StoreError::BadFilter { .. }
             | StoreError::KeyConflict { .. } => Exit::Refused,
             StoreError::Url { .. } => Exit::Usage,
             _ => Exit::Database,

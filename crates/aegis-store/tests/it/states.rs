@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use aegis_model::state::{STATES, TRANSITIONS};
 use aegis_model::{Cause, Class, Resolution, State};
+use aegis_store::change::Change;
 use tokio_postgres::error::SqlState;
 use uuid::Uuid;
 
@@ -212,6 +213,17 @@ async fn live_through_everything(bed: &Bed) {
     let last = bed.claim_again(&worker).await.held;
     assert_eq!(last.task, later);
     bed.complete(last).await.applied().unwrap();
+    // Postponed, and started before its time.
+    let id = bed.submit("k").await;
+    let by = crate::verbs::by("why");
+    for change in [Change::Reschedule { run_at: hour }, Change::RunNow] {
+        let done = bed.store.change(&[id], change, &by, false).await.unwrap();
+        assert!(done[0].answer.skip().is_none(), "{done:?}");
+    }
+    bed.complete(bed.claim_again(&worker).await.held)
+        .await
+        .applied()
+        .unwrap();
     // Cancelled and out of time while it waits or runs.
     for run_at in [None, Some(hour)] {
         let id = bed.submit_with("k", |task| task.run_at = run_at).await;

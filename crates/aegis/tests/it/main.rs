@@ -11,5 +11,8 @@ mod holder;
 mod operation;
 mod support;
 mod task;
+mod task_change;
+mod task_show;
+mod task_stream;
 mod verify;
 mod worker;

@@ -62,7 +62,7 @@ async fn process_submit_list_show_and_cancel() {
     let cancelled = place
         .json(&["task", "cancel", &id, "--reason", "no more"])
         .await;
-    assert_eq!(cancelled["cancel"], "cancelled");
+    assert_eq!(cancelled["answer"], "cancelled");
     let twice = place
         .run(&["task", "cancel", &id, "--reason", "no more"])
         .await;
