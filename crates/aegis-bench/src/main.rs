@@ -7,6 +7,7 @@
 
 mod bare;
 mod idle;
+mod lane_check;
 mod latency;
 mod peers;
 mod setting;
@@ -31,7 +32,7 @@ struct Arguments {
     /// Commits do not wait for the disk, on either side.
     #[arg(long)]
     no_fsync: bool,
-    /// Only one part: throughput, submit, latency, idle, takeover.
+    /// Only one part: throughput, submit, latency, idle, takeover, lane-check.
     #[arg(long)]
     only: Option<String>,
     /// Fetches PostgreSQL when there is none.
@@ -85,7 +86,7 @@ fn main() -> anyhow::Result<()> {
             cores()
         );
         let mut figures = Map::new();
-        for part in ["throughput", "submit", "latency", "idle", "takeover"] {
+        for part in ["throughput", "submit", "latency", "idle", "takeover", "lane-check"] {
             if arguments.only.as_deref().is_some_and(|only| only != part) {
                 continue;
             }
@@ -96,6 +97,7 @@ fn main() -> anyhow::Result<()> {
                 "submit" => submit::measure(&setting, arguments.rounds).await?,
                 "latency" => latency::measure(&setting).await?,
                 "idle" => idle::measure(&setting).await?,
+                "lane-check" => lane_check::measure(&setting).await?,
                 _ => takeover::measure(&setting).await?,
             };
             for (name, value) in measured {

@@ -7,7 +7,9 @@
 
 mod database;
 mod demo;
+mod doctor;
 mod holder;
+mod lane_check;
 mod operation;
 mod support;
 mod task;
