@@ -26,6 +26,29 @@ use crate::user::{self, RunAs};
 const MARK: &str = "aegis-postgres";
 const LOG_BYTES_MAX: u64 = 10 << 20;
 
+/// Removes the data of a kept folder, so that the next start makes new ones. The folder itself, its mark and its log stay.
+///
+/// # Errors
+/// A server or another start uses it, it is not ours, or something of it cannot be removed.
+pub fn remove_data(path: &Path) -> Result<(), Error> {
+    // Held until the end: nobody starts meanwhile.
+    let place = prepare(path)?;
+    let password = place.root.join("password");
+    match fs::remove_file(&password) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            return Err(folder("remove from", &password)(error));
+        }
+        _ => {}
+    }
+    let data = place.data();
+    match fs::remove_dir_all(&data) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(folder("remove", &data)(error))
+        }
+        _ => Ok(()),
+    }
+}
+
 pub(super) fn prepare(path: &Path) -> Result<Place, Error> {
     let root = std::path::absolute(path).map_err(folder("find", path))?;
     check_path(&root)?;

@@ -7,6 +7,7 @@ mod dev;
 mod kept;
 
 pub use dev::{DevFolder, default_dev_folder};
+pub use kept::remove_data;
 
 use std::collections::hash_map::RandomState;
 use std::fs::{self, File};

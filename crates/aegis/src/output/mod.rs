@@ -110,6 +110,18 @@ pub(crate) fn line(text: &str) {
     }
 }
 
+/// Bytes on stdout as they are.
+pub(crate) fn raw(bytes: &[u8]) {
+    let mut stdout = std::io::stdout().lock();
+    if stdout
+        .write_all(bytes)
+        .and_then(|()| stdout.flush())
+        .is_err()
+    {
+        tracing::debug!("stdout is closed");
+    }
+}
+
 /// A remark for the person, on stderr.
 #[expect(clippy::print_stderr, reason = "the one place for remarks")]
 pub(crate) fn note(text: &str) {

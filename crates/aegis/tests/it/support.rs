@@ -84,13 +84,15 @@ impl Place {
 pub(crate) fn command(url: Option<&str>, words: &[&str]) -> Command {
     let mut command = Command::new(BINARY);
     command.args(words).stdin(Stdio::null());
-    for name in [
-        "AEGIS_DATABASE_URL",
-        "AEGIS_DATABASE_DIRECT_URL",
-        "AEGIS_LOG",
-    ] {
+    let kept = ["AEGIS_PG_BIN", "AEGIS_MAVEN_URL"];
+    let settings = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    for name in settings.filter(|name| name.starts_with("AEGIS_") && !kept.contains(&name.as_str()))
+    {
         command.env_remove(name);
     }
+    command
+        .env_remove("NO_COLOR")
+        .env("XDG_CONFIG_HOME", "/nonexistent");
     if let Some(url) = url {
         command.env("AEGIS_DATABASE_URL", url);
     }

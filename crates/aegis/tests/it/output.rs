@@ -1,0 +1,119 @@
+//! What is printed: for programs, for pipes, and on a terminal.
+
+use std::process::{Command, Stdio};
+
+use aegis_testkit::{process_slot, skipped};
+use serde_json::Value;
+
+use crate::support::{BINARY, Place, command, ran, run};
+
+#[tokio::test]
+async fn process_json_yaml_and_names_say_the_same() {
+    let _slot = process_slot();
+    let place = Place::new().await;
+    let mut ids = vec![
+        place.submit(&["mail", "--label", "a=1.10"]).await,
+        place.submit(&["mail"]).await,
+    ];
+    ids.reverse();
+    let json = place.json(&["task", "list"]).await;
+    let yaml = place.run(&["task", "list", "-o", "yaml"]).await;
+    assert_eq!(yaml_as_json(&yaml.stdout), json, "{yaml:?}");
+    let names = place.run(&["task", "list", "-o", "name"]).await;
+    assert_eq!(names.stdout.lines().collect::<Vec<_>>(), ids, "{names:?}");
+    let one = place.run(&["task", "show", &ids[0], "-o", "name"]).await;
+    assert_eq!(one.stdout.trim(), ids[0], "{one:?}");
+    let none = place
+        .run(&["task", "list", "--kind", "other", "-o", "name"])
+        .await;
+    assert_eq!((none.code, none.stdout.as_str()), (0, ""), "{none:?}");
+    let table = place.run(&["task", "list"]).await;
+    assert_eq!(table.stdout.lines().count(), 3, "{table:?}");
+    assert!(
+        table.stdout.starts_with("ID ") && !table.stdout.contains('\u{1b}'),
+        "{table:?}"
+    );
+}
+
+/// Enough of YAML for what we print, through Python where there is no reader of it in a shell.
+fn yaml_as_json(text: &str) -> Value {
+    yaml_serde::from_str(text).unwrap()
+}
+
+#[tokio::test]
+async fn process_colours_are_for_a_terminal_and_never_with_no_color() {
+    let _slot = process_slot();
+    let piped = run(command(None, &["task", "list"])).await;
+    assert!(
+        !piped.stderr.contains('\u{1b}') && piped.stderr.starts_with("error: "),
+        "{piped:?}"
+    );
+    let forced = run(command(None, &["task", "list", "--color", "always"])).await;
+    assert!(forced.stderr.contains("\u{1b}[1;31merror"), "{forced:?}");
+    let Some(terminal) = on_a_terminal(100, &[], "task list") else {
+        return;
+    };
+    assert!(terminal.contains("\u{1b}["), "{terminal:?}");
+    for variable in [("NO_COLOR", "1"), ("TERM", "dumb")] {
+        let plain = on_a_terminal(100, &[variable], "task list").unwrap();
+        assert!(
+            !plain.contains('\u{1b}') && plain.contains("error: "),
+            "{variable:?}: {plain:?}"
+        );
+    }
+    let never = on_a_terminal(100, &[], "task list --color never").unwrap();
+    assert!(!never.contains('\u{1b}'), "{never:?}");
+}
+
+#[tokio::test]
+async fn process_a_table_fits_its_terminal() {
+    let _slot = process_slot();
+    let place = Place::new().await;
+    let id = place
+        .submit(&[
+            "a-kind-with-quite-a-long-name",
+            "--tenant",
+            "a-tenant-with-a-long-name",
+        ])
+        .await;
+    for width in [60, 100, 400] {
+        let url = [("AEGIS_DATABASE_URL", place.url.as_str())];
+        let Some(text) = on_a_terminal(width, &url, "task list --color never") else {
+            return;
+        };
+        assert!(text.contains(&id), "{width}: {text}");
+        for line in text.lines() {
+            assert!(
+                line.trim_end().chars().count() <= usize::from(width),
+                "{width}: {line}"
+            );
+        }
+        let is_whole = text.contains("a-tenant-with-a-long-name") && text.contains("SUBMITTED");
+        assert_eq!(is_whole, width == 400, "{width}: {text}");
+    }
+}
+
+/// What a run prints on a terminal of this width; `None` where the machine has no `script`.
+fn on_a_terminal(width: u16, environment: &[(&str, &str)], words: &str) -> Option<String> {
+    let line = format!("stty cols {width} rows 50; '{BINARY}' {words}");
+    let mut command = Command::new("script");
+    command
+        .args(["-qec", &line, "/dev/null"])
+        .stdin(Stdio::null())
+        .env_remove("NO_COLOR")
+        .env("TERM", "xterm");
+    command
+        .env_remove("AEGIS_DATABASE_URL")
+        .env("XDG_CONFIG_HOME", "/nonexistent");
+    command.envs(environment.iter().copied());
+    match command.output() {
+        Ok(output) => Some(ran(&output).stdout),
+        Err(error) => {
+            skipped(
+                "a terminal",
+                &format!("no terminal can be made by `script`: {error}"),
+            );
+            None
+        }
+    }
+}
