@@ -17,7 +17,7 @@ use super::takeover::{force, operator};
 use super::throughput::time;
 
 /// In which the other worker is when the owner goes on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Case {
     /// It has finished.

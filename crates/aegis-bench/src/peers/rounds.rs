@@ -120,37 +120,32 @@ async fn takeovers(
     Ok(())
 }
 
-/// All engines side by side, each its cases one after the other.
+/// All cases of all engines side by side: no figure of theirs hangs on the clock.
 async fn lates(
     lab: &Arc<Lab>,
     peers: &[&'static Peer],
     results: &mut Results,
 ) -> anyhow::Result<()> {
     let mut running: JoinSet<(&'static Peer, anyhow::Result<Late>)> = JoinSet::new();
-    let next = |engine: &Engine, peer: &Peer| {
-        Case::of(peer)
-            .iter()
-            .copied()
-            .find(|case| engine.late.iter().all(|late| late.case != *case))
-    };
-    let start = |running: &mut JoinSet<_>, peer: &'static Peer, case: Case| {
-        let lab = Arc::clone(lab);
-        running.spawn(async move { (peer, late::measure(&lab, peer, case).await) });
-    };
-    for peer in peers {
-        if let Some(case) = next(results.of(peer.name), peer) {
-            start(&mut running, peer, case);
+    for peer in peers.iter().copied() {
+        for case in Case::of(peer).iter().copied() {
+            if results
+                .of(peer.name)
+                .late
+                .iter()
+                .all(|late| late.case != case)
+            {
+                let lab = Arc::clone(lab);
+                running.spawn(async move { (peer, late::measure(&lab, peer, case).await) });
+            }
         }
     }
     while let Some(joined) = running.join_next().await {
         let (peer, measured) = joined.context("a late completion")?;
-        let go_on = measured.is_ok();
         note(results, peer, "late", measured, |engine, measured| {
             engine.late.push(measured);
+            engine.late.sort_by_key(|late| late.case);
         })?;
-        if let Some(case) = next(results.of(peer.name), peer).filter(|_| go_on) {
-            start(&mut running, peer, case);
-        }
     }
     Ok(())
 }
