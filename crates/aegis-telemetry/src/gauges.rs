@@ -88,9 +88,9 @@ impl Family {
         number: impl Fn(Option<Evaluated>) -> f64,
         encoder: &mut DescriptorEncoder<'_>,
     ) -> fmt::Result {
-        // The library puts the full stop behind a help text.
-        let help = help.trim_end_matches('.');
-        let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+        // The library puts a full stop only behind the help of what is registered.
+        let help = format!("{}.", help.trim_end_matches('.'));
+        let mut family = encoder.encode_descriptor(name, &help, None, MetricType::Gauge)?;
         for (labels, value) in &self.series {
             let labels: Vec<(&str, &str)> = labels
                 .iter()

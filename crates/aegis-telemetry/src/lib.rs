@@ -15,5 +15,5 @@ pub use gauges::{Evaluated, Family, Labels, encode};
 pub use prometheus_client;
 
 pub use listen::{Health, Listening, Probes, listen};
-pub use logs::{LogError, LogFormat, start_logs};
+pub use logs::{LogError, LogFormat, start_logs, tell_json};
 pub use tracer::{Open, Place, Role, SpanRecord, Spans, TraceError, Tracer, Value};

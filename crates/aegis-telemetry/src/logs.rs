@@ -6,6 +6,7 @@
 
 use std::fmt;
 use std::io::Write;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Map, Value};
 use tracing::field::{Field, Visit};
@@ -47,6 +48,40 @@ pub enum LogError {
     Twice(#[source] TryInitError),
 }
 
+/// Log lines are JSON: what else is written to stderr has to be, too.
+static JSON: AtomicBool = AtomicBool::new(false);
+
+/// Writes a line that is no log event (a remark, the error that a program ends with) as log lines are written when they are
+/// JSON. False: they are not, and the caller writes it for people.
+pub fn tell_json(level: tracing::Level, text: &str) -> bool {
+    if !JSON.load(Ordering::Relaxed) {
+        return false;
+    }
+    let line = head(level.as_str(), "aegis", text);
+    write_line(&mut std::io::stderr(), line);
+    true
+}
+
+fn head(level: &str, target: &str, message: &str) -> Map<String, Value> {
+    let time = jiff::Timestamp::now();
+    [
+        ("time", format!("{time:.6}")),
+        ("level", level.to_owned()),
+        ("target", target.to_owned()),
+        ("message", message.to_owned()),
+    ]
+    .into_iter()
+    .map(|(name, text)| (name.to_owned(), text.into()))
+    .collect()
+}
+
+fn write_line(to: &mut impl Write, line: Map<String, Value>) {
+    let mut text = Value::Object(line).to_string();
+    text.push('\n');
+    // Nobody is left to be told that it is closed.
+    to.write_all(text.as_bytes()).ok();
+}
+
 /// Starts logs on stderr for the whole process.
 ///
 /// # Errors
@@ -67,7 +102,9 @@ pub fn start_logs(filter: &str, format: LogFormat) -> Result<(), LogError> {
             .with(JsonLines(std::io::stderr).with_filter(filter))
             .try_init(),
     };
-    started.map_err(LogError::Twice)
+    started.map_err(LogError::Twice)?;
+    JSON.store(format == LogFormat::Json, Ordering::Relaxed);
+    Ok(())
 }
 
 /// Writes each event as one JSON object on one line.
@@ -134,13 +171,8 @@ where
     }
 
     fn on_event(&self, event: &Event<'_>, context: Context<'_, S>) {
-        let mut line = Fields(Map::new());
         let metadata = event.metadata();
-        let now = jiff::Timestamp::now();
-        line.0.insert("time".to_owned(), format!("{now:.6}").into());
-        line.0
-            .insert("level".to_owned(), metadata.level().as_str().into());
-        line.0.insert("target".to_owned(), metadata.target().into());
+        let mut line = Fields(head(metadata.level().as_str(), metadata.target(), ""));
         if let Some(scope) = context.event_scope(event) {
             for span in scope.from_root() {
                 if let Some(fields) = span.extensions().get::<Fields>() {
@@ -151,10 +183,7 @@ where
             }
         }
         event.record(&mut line);
-        let mut text = Value::Object(line.0).to_string();
-        text.push('\n');
-        // Nobody is left to be told that stderr is closed.
-        (self.0)().write_all(text.as_bytes()).ok();
+        write_line(&mut (self.0)(), line.0);
     }
 }
 

@@ -139,7 +139,8 @@ fn counter(
     help: &str,
     series: &[(&[(&str, &str)], u64)],
 ) -> fmt::Result {
-    let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+    let help = format!("{help}.");
+    let mut family = encoder.encode_descriptor(name, &help, None, MetricType::Counter)?;
     let no_exemplar: Option<&Exemplar<Labels, u64>> = None;
     for (labels, value) in series {
         if labels.is_empty() {

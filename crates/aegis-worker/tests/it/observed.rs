@@ -279,3 +279,63 @@ async fn an_address_that_is_taken_is_a_clear_error() {
         "{error}"
     );
 }
+
+/// Names and types of all series, as they are exported.
+fn families(text: &str) -> BTreeSet<(String, String)> {
+    let lines = text.lines().filter_map(|line| line.strip_prefix("# TYPE "));
+    lines
+        .map(|line| {
+            let (name, kind) = line.split_once(' ').unwrap();
+            (name.to_owned(), kind.to_owned())
+        })
+        .collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_guide_lists_what_is_exported_and_every_gauge_has_its_companion() {
+    const COMPANION: &str = "_last_evaluated_timestamp_seconds";
+    let bench = Bench::new().await;
+    let worker = listening(&bench)
+        .handler(handler_fn("act", act))
+        .build()
+        .unwrap();
+    let address = worker.handle().listening().unwrap();
+    let exported = families(&get(address, "/metrics").await.1);
+    let guide = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../docs/guides/observing.md"
+    );
+    let guide = std::fs::read_to_string(guide).unwrap();
+    let listed: BTreeSet<(String, String)> = guide
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `aegis_"))
+        .map(|line| {
+            let mut cells = line.split(" | ");
+            let name = cells.next().unwrap().trim_end_matches('`');
+            let kind = cells.next().unwrap().split(',').next().unwrap();
+            (format!("aegis_{name}"), kind.to_owned())
+        })
+        .collect();
+    let (companions, own): (BTreeSet<_>, BTreeSet<_>) = exported
+        .into_iter()
+        .partition(|(name, _)| name.ends_with(COMPANION));
+    assert_eq!(own, listed, "docs/guides/observing.md and /metrics differ");
+    let gauges = own
+        .into_iter()
+        .filter(|(name, kind)| kind == "gauge" && name != "aegis_build_info")
+        .map(|(name, kind)| (name + COMPANION, kind));
+    assert_eq!(companions, gauges.collect());
+    let open = reqwest::Client::new()
+        .get(format!("http://{address}/metrics"))
+        .header("accept", "application/openmetrics-text")
+        .send()
+        .await
+        .unwrap();
+    assert!(
+        open.headers()["content-type"]
+            .to_str()
+            .unwrap()
+            .starts_with("application/openmetrics")
+    );
+    assert!(open.text().await.unwrap().ends_with("# EOF\n"));
+}
