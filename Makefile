@@ -3,6 +3,9 @@
 # A fresh rustup is not on the PATH of a shell that was open before; Debian puts pgbouncer where only root looks.
 export PATH := $(HOME)/.cargo/bin:$(PATH):/usr/sbin
 
+# What `aegis version` says; unknown outside of a clone.
+export AEGIS_BUILD_COMMIT ?= $(shell git rev-parse HEAD 2>/dev/null)
+
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 
 .DEFAULT_GOAL := help
@@ -33,7 +36,6 @@ bench-peers: ## Aegis and its peers on the same work, each at its best; ARGS="--
 model-deep: ## explore the protocol in larger worlds than the suite has time for
 	cargo run --locked --release --package aegis-proof --example deep
 
-dev: ## a demo that stays: its PostgreSQL and worker run until Ctrl-C
+dev: ## a PostgreSQL that keeps its data and a worker with examples, until Ctrl-C; ARGS="…" reaches `aegis dev`
 	@scripts/prepare demo
-	@echo "Starting the demo with --keep: what it starts stays until you end it with Ctrl-C."
-	cargo run --locked --package aegis -- demo --fetch-postgres --keep $(ARGS)
+	cargo run --locked --package aegis -- dev --fetch-postgres $(ARGS)
