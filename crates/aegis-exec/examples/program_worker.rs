@@ -1,5 +1,7 @@
 //! A worker whose handlers are programs, in the fewest lines; the process tests run it, and its supervisors are its own.
 //!
+//! With `PROGRAM_WORKER_CGROUP` in its environment each program gets a cgroup, where that is possible.
+//!
 //! `program_worker URL LEASE_MS KIND PROTOCOLS PROGRAM [ARGUMENT…]` ends with the worker's exit code.
 
 use std::process::ExitCode;
@@ -34,6 +36,7 @@ async fn work() -> Result<ExitCode, Box<dyn std::error::Error>> {
     let program = Program::find(program)?.with_arguments(args);
     let mut options = ExecOptions::default();
     options.kill_after = Duration::from_secs(3);
+    options.cgroup = std::env::var_os("PROGRAM_WORKER_CGROUP").is_some();
     let handler = ExecHandler::new(kind, protocols.parse()?, program, options);
     handler.check().await?;
     let store = Store::connect(Config::from_url(&url)?).await?;

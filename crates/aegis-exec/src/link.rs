@@ -64,6 +64,7 @@ impl Link {
             until_ns: boot_ns_in(eligible_for),
             unread_within: options.read_within,
             line_bytes_max: options.line_bytes_max,
+            cgroup: options.cgroup,
             command: program.command(),
         };
         let mut command = Command::new(&options.supervisor);

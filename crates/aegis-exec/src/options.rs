@@ -21,6 +21,8 @@ pub struct ExecOptions {
     pub kill_after: Duration,
     /// The longest line of it, in bytes; 4 MiB.
     pub line_bytes_max: usize,
+    /// Run each handler in a cgroup of its own, where one can be made; true unless said otherwise.
+    pub cgroup: bool,
     /// The program that becomes a supervisor when it is called with the arguments of
     /// [`supervise_if_asked`](crate::supervise_if_asked); this program itself unless said otherwise.
     pub supervisor: OsString,
@@ -36,6 +38,7 @@ impl Default for ExecOptions {
             // Sooner than anybody gives up on the execution.
             kill_after: kill_after.mul_f64(5.0 / 6.0),
             line_bytes_max: LINE_BYTES_MAX,
+            cgroup: true,
             // The same file even after it was replaced by an upgrade.
             supervisor: "/proc/self/exe".into(),
         }

@@ -43,7 +43,10 @@ pub(super) fn run(spec: Spec) -> Result<(), String> {
         .map_err(|error| failed("signals cannot be blocked", &error))?;
     set_child_subreaper(true).map_err(|error| failed("descendants cannot be adopted", &error))?;
     let worker = Worker::on_stdout().map_err(|error| failed("no standard output", &error))?;
-    let cgroup = Cgroup::make(&format!("aegis-{}", spec.mark));
+    let cgroup = spec
+        .cgroup
+        .then(|| Cgroup::make(&format!("aegis-{}", spec.mark)))
+        .flatten();
     let mut command = Command::new("/proc/self/exe");
     command
         .arg0("aegis")

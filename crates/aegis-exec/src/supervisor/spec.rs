@@ -3,6 +3,9 @@
 use std::ffi::OsString;
 use std::time::Duration;
 
+const CGROUP: &str = "cgroup";
+const NO_CGROUP: &str = "no-cgroup";
+
 /// What to run and how long to wait.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Spec {
@@ -14,6 +17,8 @@ pub(crate) struct Spec {
     pub(crate) unread_within: Duration,
     /// The longest line of its standard output.
     pub(crate) line_bytes_max: usize,
+    /// Make a cgroup for the handler, where that is possible.
+    pub(crate) cgroup: bool,
     /// The program and its arguments.
     pub(crate) command: Vec<OsString>,
 }
@@ -28,6 +33,7 @@ impl Spec {
             self.until_ns.to_string().into(),
             self.unread_within.as_millis().to_string().into(),
             self.line_bytes_max.to_string().into(),
+            if self.cgroup { CGROUP } else { NO_CGROUP }.into(),
         ];
         arguments.extend(self.command.iter().cloned());
         arguments
@@ -35,7 +41,15 @@ impl Spec {
 
     /// Reads them.
     pub(super) fn parse(arguments: &[OsString]) -> Result<Self, String> {
-        let [mark, until_ns, unread_ms, line_bytes_max, command @ ..] = arguments else {
+        let [
+            mark,
+            until_ns,
+            unread_ms,
+            line_bytes_max,
+            cgroup,
+            command @ ..,
+        ] = arguments
+        else {
             return Err("a supervisor is started with five arguments and a command".to_owned());
         };
         if command.is_empty() {
@@ -46,6 +60,7 @@ impl Spec {
             until_ns: number(until_ns)?,
             unread_within: Duration::from_millis(number(unread_ms)?),
             line_bytes_max: number(line_bytes_max)?,
+            cgroup: cgroup == CGROUP,
             command: command.to_vec(),
         })
     }
@@ -68,10 +83,11 @@ mod tests {
             until_ns: 12,
             unread_within: Duration::from_millis(30),
             line_bytes_max: 9,
+            cgroup: true,
             command: vec!["./a b".into(), "--x".into()],
         };
         assert_eq!(Spec::parse(&spec.arguments()[2..]), Ok(spec.clone()));
-        assert!(Spec::parse(&spec.arguments()[2..6]).is_err());
+        assert!(Spec::parse(&spec.arguments()[2..7]).is_err());
         assert!(
             Spec::parse(&["m".into(), "x".into(), "1".into(), "1".into(), "a".into()]).is_err()
         );

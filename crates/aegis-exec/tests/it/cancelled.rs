@@ -87,7 +87,11 @@ async fn process_one_that_hears_nothing_dies_by_the_signal_and_one_that_ignores_
         ));
         let task = bench.submit("program", Value::Null).await;
         started(&mark).await;
-        assert_eq!(worker.drain().await, Exit::HandedBack { tasks: 1 }, "{deafness}");
+        assert_eq!(
+            worker.drain().await,
+            Exit::HandedBack { tasks: 1 },
+            "{deafness}"
+        );
         let left = bench.store.task(task).await.unwrap().unwrap();
         assert_eq!(
             (left.state, left.interruptions, left.failures),

@@ -8,6 +8,7 @@
 
 mod bad_programs;
 mod cancelled;
+mod examples;
 mod operations;
 mod speaks;
 mod start;

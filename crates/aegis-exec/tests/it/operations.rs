@@ -103,7 +103,7 @@ impl Paid {
         let id = format!("{}/pay/o%2F1/v1", self.task);
         self.bench
             .store
-            .resolve_operation(self.task, &id, resolution, result, "ann", "the bank's list")
+            .resolve_operation_early(self.task, &id, resolution, result, "ann", "the bank's list")
             .await
             .unwrap();
     }

@@ -215,11 +215,21 @@ pub(crate) struct Process {
 
 impl Process {
     pub(crate) fn start(bench: &Bench, kind: &str, program: &[&str]) -> Self {
+        Self::start_with(bench, kind, program, &[])
+    }
+
+    pub(crate) fn start_with(
+        bench: &Bench,
+        kind: &str,
+        program: &[&str],
+        environment: &[(&str, &str)],
+    ) -> Self {
         let url = format!("{}&statements=named", bench.db.url_as("aegis_engine"));
         let log = tempfile::NamedTempFile::new().unwrap();
         let child = Command::new(worker_program())
             .args([&url, &LEASE_MS.to_string(), kind, "1..2"])
             .args(program)
+            .envs(environment.iter().copied())
             .stdin(Stdio::null())
             .stderr(log.reopen().unwrap())
             .spawn()
