@@ -1,8 +1,10 @@
 //! The command line: nouns, then verbs.
 
-use clap::{ColorChoice, Parser, Subcommand};
+use std::path::PathBuf;
 
-use crate::commands::{db, demo, doctor, lane, operation, task, worker};
+use clap::{ColorChoice, Parser, Subcommand, ValueEnum};
+
+use crate::commands::{completion, db, demo, dev, doctor, lane, operation, task, worker};
 use crate::database::DatabaseArguments;
 use crate::output::Output;
 
@@ -33,14 +35,41 @@ pub(crate) struct Arguments {
         value_name = "FILTER"
     )]
     pub(crate) log: String,
+    /// How log lines look: for people, or one JSON object a line.
+    #[arg(
+        long,
+        env = "AEGIS_LOG_FORMAT",
+        global = true,
+        value_enum,
+        default_value_t,
+        value_name = "FORMAT"
+    )]
+    pub(crate) log_format: LogFormat,
+    /// The configuration file (TOML); default: ./aegis.toml, then aegis/aegis.toml in the user's configuration folder.
+    #[arg(long, env = "AEGIS_CONFIG", global = true, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Prints every setting of the command with its value, its unit and where it came from, and does nothing else.
+    #[arg(long, global = true)]
+    pub(crate) print_config: bool,
     #[command(subcommand)]
     pub(crate) command: Command,
+}
+
+/// How log lines look.
+#[derive(Debug, Clone, Copy, Default, ValueEnum)]
+pub(crate) enum LogFormat {
+    #[default]
+    Text,
+    Json,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Shows the main job: orders survive a killed, a frozen and a drained worker, a new version and a rollback.
     Demo(demo::DemoArguments),
+    /// A PostgreSQL that keeps its data and a worker with example handlers, for trying things out.
+    #[command(after_help = dev::EXAMPLES)]
+    Dev(dev::DevArguments),
     /// Runs a worker; or lists and drains workers.
     Worker(Box<worker::WorkerArguments>),
     /// Submits, lists, shows, watches and ends tasks.
@@ -54,6 +83,9 @@ pub(crate) enum Command {
     Doctor(doctor::DoctorArguments),
     /// Installs, inspects, adopts and maintains the database.
     Db(db::DbArguments),
+    /// Prints what a shell needs to complete the command line.
+    #[command(after_help = completion::EXAMPLES)]
+    Completion(completion::CompletionArguments),
     /// Prints the version of the program and of the schema it needs.
     Version,
 }

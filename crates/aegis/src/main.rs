@@ -7,24 +7,52 @@
 
 mod arguments;
 mod commands;
+mod config;
 mod confirm;
 mod database;
 mod exit;
 mod failure;
 mod output;
+mod traced;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{ColorChoice, CommandFactory, FromArgMatches};
 
-use crate::arguments::{Arguments, Command};
+use crate::arguments::{Arguments, Command, LogFormat};
 use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::failure::{Failure, chain};
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    // Started by a worker beside each of its programs: no person's command, and quick.
+    if let Some(code) = aegis_exec::supervise_if_asked(std::env::args_os()) {
+        return code;
+    }
+    let words: Vec<OsString> = std::env::args_os().collect();
+    let configured = match config::load(Arguments::command(), &words) {
+        Ok(configured) => configured,
+        Err(failure) => return report(&failure),
+    };
+    let command = configured.command.clone();
+    let matches = match command.try_get_matches_from(&words) {
+        Ok(matches) => matches,
+        Err(error) => error.exit(),
+    };
+    if matches.get_flag("print_config") {
+        let (output, colour) = (matches.get_one("output"), matches.get_one("color"));
+        output::set_colour(colour.copied().unwrap_or(ColorChoice::Auto));
+        configured.print(&matches, output.copied().unwrap_or_default());
+        return ExitCode::SUCCESS;
+    }
+    let arguments = match Arguments::from_arg_matches(&matches) {
+        Ok(arguments) => arguments,
+        Err(error) => error.exit(),
+    };
     output::set_colour(arguments.color);
-    start_logging(&arguments.log);
+    if let Err(failure) = start_logging(&arguments.log, arguments.log_format) {
+        return report(&failure);
+    }
     let runtime = match tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -51,6 +79,7 @@ async fn run(arguments: Arguments) -> Result<Exit, Failure> {
     let output = arguments.output;
     match arguments.command {
         Command::Demo(demo) => commands::demo::run(demo, &database, output).await,
+        Command::Dev(dev) => commands::dev::run(dev, output).await,
         Command::Worker(worker) => commands::worker::run(*worker, &database, output).await,
         Command::Task(task) => commands::task::run(task, &database, output).await,
         Command::Operation(operation) => {
@@ -59,12 +88,16 @@ async fn run(arguments: Arguments) -> Result<Exit, Failure> {
         Command::Lane(lane) => commands::lane::run(lane, &database, output).await,
         Command::Doctor(doctor) => commands::doctor::run(doctor, &database, output).await,
         Command::Db(db) => commands::db::run(db, &database, output).await,
+        Command::Completion(completion) => commands::completion::run(&completion),
         Command::Version => commands::version::run(output),
     }
 }
 
 #[expect(clippy::print_stderr, reason = "the one place where an error is shown")]
 fn report(failure: &Failure) -> ExitCode {
+    if aegis_telemetry::tell_json(tracing::Level::ERROR, &failure.to_string()) {
+        return failure.exit.into();
+    }
     if output::error_look().colour {
         eprintln!("{}", failure.coloured());
     } else {
@@ -73,12 +106,11 @@ fn report(failure: &Failure) -> ExitCode {
     failure.exit.into()
 }
 
-fn start_logging(filter: &str) {
-    use tracing_subscriber::EnvFilter;
-    let filter = EnvFilter::try_new(filter).unwrap_or_else(|_| EnvFilter::new("warn"));
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .with_ansi(false)
-        .init();
+fn start_logging(filter: &str, format: LogFormat) -> Result<(), Failure> {
+    let format = match format {
+        LogFormat::Text => aegis_telemetry::LogFormat::Text,
+        LogFormat::Json => aegis_telemetry::LogFormat::Json,
+    };
+    aegis_telemetry::start_logs(filter, format)
+        .map_err(|error| Failure::new(Exit::Usage, format!("--log: {}", chain(&error))))
 }

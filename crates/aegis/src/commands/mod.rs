@@ -1,7 +1,9 @@
 //! One module a noun.
 
+pub(crate) mod completion;
 pub(crate) mod db;
 pub(crate) mod demo;
+pub(crate) mod dev;
 pub(crate) mod doctor;
 pub(crate) mod find;
 pub(crate) mod lane;

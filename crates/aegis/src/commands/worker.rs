@@ -5,8 +5,10 @@
 //! stops when asked; 13 an execution outlived its lease.
 
 mod drain;
+pub(crate) mod examples;
 mod kinds;
 mod list;
+mod programs;
 mod run;
 mod show;
 
@@ -20,7 +22,7 @@ use crate::output::Output;
 
 const EXIT_CODES: &str = "Exit codes of a worker: 0 drained; 2 its arguments make no sense, or its budgets do not fit into the \
     grace period; 5 the database; 10 executions were handed back, uncharged; 11 executions were left to their lease; 12 no \
-    slot was left that stops when asked; 13 an execution outlived its lease. A second SIGTERM goes straight to the cancel phase.";
+    slot was left that stops when asked; 13 an execution outlived its lease; 14 handlers blocked every thread. A second SIGTERM goes straight to the cancel phase.";
 
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, after_help = EXIT_CODES)]

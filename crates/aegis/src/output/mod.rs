@@ -122,10 +122,12 @@ pub(crate) fn raw(bytes: &[u8]) {
     }
 }
 
-/// A remark for the person, on stderr.
+/// A remark for the person, on stderr; a line of JSON where log lines are.
 #[expect(clippy::print_stderr, reason = "the one place for remarks")]
 pub(crate) fn note(text: &str) {
-    eprintln!("{text}");
+    if !aegis_telemetry::tell_json(tracing::Level::INFO, text) {
+        eprintln!("{text}");
+    }
 }
 
 /// A time in UTC, to the millisecond.

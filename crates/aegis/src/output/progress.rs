@@ -37,11 +37,6 @@ impl Progress {
     pub(crate) fn more(&self, done: u64) {
         self.0.inc(done);
     }
-
-    /// What is being done now.
-    pub(crate) fn say(&self, what: &str) {
-        self.0.set_message(what.to_owned());
-    }
 }
 
 impl Drop for Progress {

@@ -49,10 +49,12 @@ async fn process_each_shell_can_read_its_script() {
 async fn process_bash_completes_nouns_and_verbs() {
     let _slot = process_slot();
     let script = run(command(None, &["completion", "bash"])).await.stdout;
-    let asked = format!(
-        "{script}\nCOMP_WORDS=(aegis lane pa) COMP_CWORD=2; _aegis aegis pa lane; echo \"${{COMPREPLY[@]}}\""
-    );
-    match Command::new("bash").args(["--norc", "-c", &asked]).output() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("asked.bash");
+    let asked =
+        "COMP_WORDS=(aegis lane pa) COMP_CWORD=2; _aegis aegis pa lane; echo \"${COMPREPLY[@]}\"";
+    std::fs::write(&path, format!("{script}\n{asked}\n")).unwrap();
+    match Command::new("bash").arg("--norc").arg(&path).output() {
         Ok(output) => {
             let text = String::from_utf8_lossy(&output.stdout);
             assert!(

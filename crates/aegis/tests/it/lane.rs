@@ -1,5 +1,6 @@
 //! `aegis lane`: lists, pauses, resumes.
 
+use aegis_store::install::SCHEMA;
 use aegis_testkit::process_slot;
 use serde_json::json;
 
@@ -68,14 +69,14 @@ async fn register_reader(place: &Place) {
     place
         .db
         .admin
-        .batch_execute(
-            "INSERT INTO aegis.worker (id, slots, pid, registered_at, name, host, release, build, digest)
-                 VALUES ('00000000-0000-4000-8000-000000000001', 3, 7, clock_timestamp(), 'reader', 'h', 'r1', 'b', 'd');
+        .batch_execute(&format!(
+            "INSERT INTO aegis.worker (id, slots, pid, registered_at, name, host, release, build, digest, schema)
+                 VALUES ('00000000-0000-4000-8000-000000000001', 3, 7, clock_timestamp(), 'reader', 'h', 'r1', 'b', 'd', {SCHEMA});
              INSERT INTO aegis.worker_lease (worker, lease_until, ttl_ms, beat_at)
                  VALUES ('00000000-0000-4000-8000-000000000001', clock_timestamp() + interval '1 h', 30000, clock_timestamp());
              INSERT INTO aegis.worker_capability (worker, queue, kind, reads_min, reads_max, writes, slots)
                  VALUES ('00000000-0000-4000-8000-000000000001', 'pictures', 'resize', 1, 2, 2, 3)",
-        )
+        ))
         .await
         .unwrap();
 }

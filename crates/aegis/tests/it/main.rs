@@ -5,6 +5,8 @@
     reason = "helpers of tests may fail like the tests that they help"
 )]
 
+mod completion;
+mod config;
 mod database;
 mod demo;
 mod doctor;

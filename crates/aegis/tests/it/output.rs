@@ -82,7 +82,8 @@ async fn process_a_table_fits_its_terminal() {
             return;
         };
         assert!(text.contains(&id), "{width}: {text}");
-        for line in text.lines() {
+        // A remark is prose and may be wrapped.
+        for line in text.lines().filter(|line| !line.starts_with("left out")) {
             assert!(
                 line.trim_end().chars().count() <= usize::from(width),
                 "{width}: {line}"

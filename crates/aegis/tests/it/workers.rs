@@ -1,5 +1,6 @@
 //! `aegis worker list`, `show` and `drain`.
 
+use aegis_store::install::SCHEMA;
 use aegis_testkit::process_slot;
 use serde_json::json;
 
@@ -19,10 +20,10 @@ async fn fleet(place: &Place) -> String {
         .db
         .admin
         .batch_execute(&format!(
-            "INSERT INTO aegis.worker (id, slots, pid, registered_at, name, host, release, build, digest, state, ended_at, predecessor) VALUES
-                 ('{a}', 3, 7, clock_timestamp(), 'twin', 'h', 'r1', 'b', 'd', 0, NULL, '{c}'),
-                 ('{b}', 3, 8, clock_timestamp(), 'twin', 'h', 'r1', 'b', 'd', 0, NULL, NULL),
-                 ('{c}', 3, 9, clock_timestamp(), 'old', 'h', 'r2', 'b', 'd', 2, clock_timestamp(), NULL);
+            "INSERT INTO aegis.worker (id, slots, pid, registered_at, name, host, release, build, digest, state, ended_at, predecessor, schema) VALUES
+                 ('{a}', 3, 7, clock_timestamp(), 'twin', 'h', 'r1', 'b', 'd', 0, NULL, '{c}', {SCHEMA}),
+                 ('{b}', 3, 8, clock_timestamp(), 'twin', 'h', 'r1', 'b', 'd', 0, NULL, NULL, {SCHEMA}),
+                 ('{c}', 3, 9, clock_timestamp(), 'old', 'h', 'r2', 'b', 'd', 2, clock_timestamp(), NULL, {SCHEMA});
              INSERT INTO aegis.worker_lease (worker, lease_until, ttl_ms, beat_at)
                  SELECT id, clock_timestamp() + interval '1 h', 30000, clock_timestamp() FROM aegis.worker;
              INSERT INTO aegis.worker_capability (worker, queue, kind, reads_min, reads_max, writes, slots)

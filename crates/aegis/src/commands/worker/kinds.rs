@@ -1,4 +1,5 @@
-//! The kinds that this program can execute by itself: the demo's orders, and a few for scripts, probes and benchmarks.
+//! The kinds that this program can execute by itself: the demo's orders, a few for scripts, probes and benchmarks, and the
+//! [examples](super::examples) of `aegis dev`.
 //!
 //! | kind | input | result |
 //! | --- | --- | --- |
@@ -21,6 +22,8 @@ use clap::Args;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::examples::{COUNT, FLAKY, HELLO, LETTER};
+use super::programs::Programs;
 use crate::exit::Exit;
 use crate::failure::{Failure, chain};
 
@@ -32,19 +35,22 @@ const REPEAT_MAX: u32 = 10_000;
 
 #[derive(Debug, Args)]
 pub(super) struct KindArguments {
+    /// First: it looks at the places of the words, which the others take out.
+    #[command(flatten)]
+    pub(super) programs: Programs,
     /// What it can execute.
     #[arg(long, value_delimiter = ',', default_values_t = [NOOP.to_owned(), SLEEP.to_owned(), HTTP.to_owned()],
-          value_parser = [ORDER, NOOP, SLEEP, HTTP])]
+          value_parser = [ORDER, NOOP, SLEEP, HTTP, HELLO, COUNT, FLAKY, LETTER])]
     handlers: Vec<String>,
-    /// Only these of them.
-    #[arg(long, value_delimiter = ',')]
-    kind: Vec<String>,
     /// Where the payment service of the demo listens; for demo.order.
     #[arg(long, value_name = "URL")]
     payments_url: Option<String>,
     /// Which version of the demo's code: 1 reads and writes protocol 1, 2 reads 1 and 2 and writes 2.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=2))]
     version: u8,
+    /// Where the example service of `aegis dev` listens; for letter.
+    #[arg(long, value_name = "URL", hide = true)]
+    letters_url: Option<String>,
     /// How long demo.order takes over each stage.
     #[arg(long, default_value_t = 0, hide = true)]
     pace_ms: u64,
@@ -113,13 +119,17 @@ impl KindArguments {
         queues: &[String],
         may_call_private: bool,
     ) -> Result<(WorkerBuilder, Vec<String>), Failure> {
-        let wanted = |name: &&String| self.kind.is_empty() || self.kind.contains(name);
+        if !self.programs.leave_room_for_own() {
+            return Ok((builder, Vec::new()));
+        }
+        let own = &self.programs.own_kinds;
+        let wanted = |name: &&String| own.is_empty() || own.contains(name);
         let names: Vec<String> = self.handlers.iter().filter(wanted).cloned().collect();
-        if let Some(unknown) = self.kind.iter().find(|kind| !self.handlers.contains(kind)) {
+        if let Some(unknown) = own.iter().find(|kind| !self.handlers.contains(kind)) {
             return Err(Failure::new(
                 Exit::Usage,
                 format!(
-                    "--kind {unknown} is none of --handlers {}; add it there",
+                    "--kind {unknown} is none of --handlers {}; add it there, or name its program with --exec behind it",
                     self.handlers.join(",")
                 ),
             ));
@@ -145,6 +155,9 @@ impl KindArguments {
                         builder.handler_with(OrderV1(Arc::clone(work)), options)
                     }
                     (ORDER, Some(work)) => builder.handler_with(OrderV2(Arc::clone(work)), options),
+                    (name, _) if super::examples::NAMES.contains(&name) => {
+                        super::examples::add(builder, name, self.letters_url.as_deref(), options)
+                    }
                     (NOOP, _) => builder.handler_with(handler_fn(NOOP, noop), options),
                     (SLEEP, _) => builder.handler_with(handler_fn(SLEEP, sleep), options),
                     _ => builder.handler_with(

@@ -1,5 +1,6 @@
 //! `aegis worker`: runs one, until a signal or a drain.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use aegis_model::ErrorCode;
@@ -8,10 +9,14 @@ use aegis_worker::{Budgets, HttpPolicy, Worker, WorkerBuilder, WorkerError};
 use clap::Args;
 
 use super::kinds::KindArguments;
+use super::programs;
 use crate::database::DatabaseArguments;
 use crate::exit::Exit;
 use crate::failure::{Failure, chain};
 use crate::output::note;
+use crate::traced;
+
+const KILL_AFTER_MS: u64 = aegis_model::limits::KILL_AFTER_MS.unsigned_abs();
 
 #[derive(Debug, Args)]
 pub(super) struct RunArguments {
@@ -21,8 +26,8 @@ pub(super) struct RunArguments {
     #[arg(long, default_value = "default")]
     queue: Vec<String>,
     /// Executions at once.
-    #[arg(long, default_value_t = 10)]
-    slots: usize,
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    slots: u16,
     /// What people call it.
     #[arg(long, default_value = "worker")]
     name: String,
@@ -33,8 +38,14 @@ pub(super) struct RunArguments {
     #[arg(long, env = "AEGIS_BUILD", default_value = "none")]
     build: String,
     /// Its lease: after a crash its tasks are taken over when it has run out.
-    #[arg(long, default_value_t = aegis_model::limits::LEASE_TTL_MS)]
+    #[arg(long, default_value_t = aegis_model::limits::LEASE_TTL_MS, value_parser = clap::value_parser!(u64).range(100..=3_600_000))]
     lease_ttl_ms: u64,
+    /// How old a claim has to be before it counts as lost when this worker does not name it; default: half of the lease.
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=3_600_000))]
+    start_ttl_ms: Option<u64>,
+    /// How long an execution may go on after it was asked to stop, before the worker gives up on it.
+    #[arg(long, default_value_t = KILL_AFTER_MS, value_parser = clap::value_parser!(u64).range(0..=86_400_000))]
+    kill_after_ms: u64,
     /// The time between SIGTERM and SIGKILL; the four budgets below have to fit into it.
     #[arg(long, env = "AEGIS_GRACE_PERIOD_S", value_parser = seconds)]
     grace_period_s: Option<Duration>,
@@ -50,9 +61,34 @@ pub(super) struct RunArguments {
     /// Then: for reporting and ending.
     #[arg(long, default_value = "140", value_parser = seconds)]
     exit_margin_s: Duration,
+    /// How long handlers may block every thread before the worker gives its lease up and ends with code 14.
+    #[arg(long, default_value = "60", value_parser = seconds)]
+    stuck_after_s: Duration,
+    /// Where health (/livez, /readyz) and metrics (/metrics) are shown, without a password: ADDRESS:PORT, port 0 for a free
+    /// one; `none`: nowhere.
+    #[arg(long, default_value = "127.0.0.1:0", value_parser = listen, value_name = "ADDRESS")]
+    listen: Listen,
+    /// Which installation this is, such as production: a label of its metrics.
+    #[arg(long, env = "AEGIS_ENVIRONMENT", default_value = "none")]
+    environment: String,
     /// Operations may call loopback and private networks too, not public addresses only.
     #[arg(long)]
     allow_private_addresses: bool,
+}
+
+/// An address, or none.
+#[derive(Debug, Clone, Copy)]
+struct Listen(Option<SocketAddr>);
+
+fn listen(text: &str) -> Result<Listen, String> {
+    if text == "none" {
+        return Ok(Listen(None));
+    }
+    text.parse()
+        .map(|address| Listen(Some(address)))
+        .map_err(|_| {
+            "is no ADDRESS:PORT such as 127.0.0.1:9464 or [::1]:0, and not `none`".to_owned()
+        })
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {
@@ -86,9 +122,13 @@ pub(super) async fn work(
             Failure::new(Exit::Usage, too_long(&budgets, grace)).with_code(ErrorCode::BUDGETS)
         );
     }
+    let stop_within = budgets
+        .cancel_and_save
+        .min(Duration::from_millis(arguments.kill_after_ms));
+    let programs = arguments.kinds.programs.checked(stop_within).await?;
     let config = database
         .config()?
-        .with_pool_size(arguments.slots.clamp(4, 16));
+        .with_pool_size(usize::from(arguments.slots).clamp(4, 16));
     let store =
         Store::connect(config.with_application_name(&format!("aegis worker {}", arguments.name)))
             .await?;
@@ -100,17 +140,33 @@ pub(super) async fn work(
     };
     let builder = Worker::builder(store)
         .name(&arguments.name)
-        .slots(arguments.slots)
+        .slots(arguments.slots.into())
         .release(&arguments.release)
         .build_id(&arguments.build)
         .lease_ttl(Duration::from_millis(arguments.lease_ttl_ms))
+        .kill_after(Duration::from_millis(arguments.kill_after_ms))
+        .stuck_after(arguments.stuck_after_s)
+        .listen(arguments.listen.0)
+        .environment(&arguments.environment)
+        .tracer(traced::tracer(vec![
+            ("deployment.environment.name", arguments.environment.clone()),
+            ("service.version", arguments.build.clone()),
+            ("aegis.release", arguments.release.clone()),
+            ("aegis.worker.name", arguments.name.clone()),
+        ])?)
         .budgets(budgets)
         .grace_period(arguments.grace_period_s)
         .http_policy(policy);
-    let (builder, names): (WorkerBuilder, Vec<String>) = arguments
+    let builder = match arguments.start_ttl_ms {
+        Some(ms) => builder.start_ttl(Duration::from_millis(ms)),
+        None => builder,
+    };
+    let (builder, mut names): (WorkerBuilder, Vec<String>) = arguments
         .kinds
         .add_to(builder, &arguments.queue, arguments.allow_private_addresses)
         .await?;
+    let (builder, of_programs) = programs::add_to(builder, &arguments.queue, &programs);
+    names.extend(of_programs);
     let worker = builder.build()?;
     let handle = worker.handle();
     note(&format!(
@@ -123,6 +179,12 @@ pub(super) async fn work(
         arguments.lease_ttl_ms,
         budgets.total().as_secs_f64()
     ));
+    if let Some(address) = handle.listening() {
+        note(&format!(
+            "worker {} shows its health and metrics at http://{address}/ (livez, readyz, metrics)",
+            arguments.name
+        ));
+    }
     let exit = worker.run_until_signal().await?;
     let counts = handle.snapshot().counts;
     note(&format!(
