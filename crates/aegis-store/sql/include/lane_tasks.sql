@@ -1,15 +1,16 @@
 -- The tasks of the lanes in `suspect (id, queue, kind, lo, hi, lost)`, by index probes: `busy` says in which lanes something
 -- stands, `found` reads at most 1,001 rows of a class in each of the first 4
--- and 51 in each of the first 60, `listed` tells what is stored for some of them.
--- ORDER BY is the order of the index, so that no other may serve.
+-- and 51 in each of the first 20, `listed` tells what is stored for some of them, `former` who could read those 20.
+-- ORDER BY is the order of the index, so that no other may serve; EXISTS would lose it, and may be planned as a hash of the whole
+-- index.
 busy AS MATERIALIZED (
     SELECT s.id, s.queue, s.kind, s.lo, s.hi, s.lost, row_number() OVER (ORDER BY s.lost DESC, s.queue, s.kind, s.lo, s.hi) AS n
     FROM suspect s
     WHERE EXISTS (SELECT FROM run r WHERE r.lane = s.id)
-       OR EXISTS (SELECT FROM aegis.task t WHERE t.lane = s.id AND t.state = 1 AND t.crashes = 0 ORDER BY t.lane, t.tenant, t.ord LIMIT 1)
-       OR EXISTS (SELECT FROM aegis.task t WHERE t.lane = s.id AND t.state = 1 AND t.crashes > 0 ORDER BY t.lane, t.ord LIMIT 1)
-       OR EXISTS (SELECT FROM aegis.task t WHERE t.lane = s.id AND t.state IN (0, 3, 4) ORDER BY t.lane, t.id LIMIT 1)
-       OR EXISTS (SELECT FROM aegis.parked p WHERE p.lane = s.id ORDER BY p.lane, p.parked_at LIMIT 1)),
+       OR (SELECT true FROM aegis.task t WHERE t.lane = s.id AND t.state = 1 AND t.crashes = 0 ORDER BY t.lane, t.tenant, t.ord LIMIT 1)
+       OR (SELECT true FROM aegis.task t WHERE t.lane = s.id AND t.state = 1 AND t.crashes > 0 ORDER BY t.lane, t.ord LIMIT 1)
+       OR (SELECT true FROM aegis.task t WHERE t.lane = s.id AND t.state IN (0, 3, 4) ORDER BY t.lane, t.id LIMIT 1)
+       OR (SELECT true FROM aegis.parked p WHERE p.lane = s.id ORDER BY p.lane, p.parked_at LIMIT 1)),
 found AS MATERIALIZED (
     SELECT b.id AS lane, x.id, x.tenant, x.state, x.parts, x.open_ops, x.owner FROM busy b, LATERAL (
         (SELECT t.id, t.tenant, t.state, t.parts, t.open_ops, t.owner FROM aegis.task t
@@ -37,9 +38,9 @@ found AS MATERIALIZED (
         UNION ALL
         (SELECT p.id, p.tenant, p.state, p.parts, p.open_ops, NULL FROM aegis.parked p
          WHERE p.lane = b.id ORDER BY p.lane, p.parked_at LIMIT 51)) x
-    WHERE b.lost AND b.n BETWEEN 5 AND 60
+    WHERE b.lost AND b.n BETWEEN 5 AND 20
     UNION ALL
-    SELECT b.id, r.id, r.tenant, 2, r.parts, r.open_ops, r.owner FROM busy b JOIN run r ON r.lane = b.id WHERE b.lost AND b.n <= 60),
+    SELECT b.id, r.id, r.tenant, 2, r.parts, r.open_ops, r.owner FROM busy b JOIN run r ON r.lane = b.id WHERE b.lost AND b.n <= 20),
 -- One of each lane before a second of any. (OFFSET 0: looked up one by one, never by reading the tables.)
 listed AS MATERIALIZED (
     SELECT f.lane, f.id, f.tenant, f.state, f.parts, f.open_ops, f.owner
@@ -61,10 +62,10 @@ former AS MATERIALIZED (
     SELECT c.queue, c.kind, c.reads_min, c.reads_max, w.release, w.build, CASE WHEN w.state > 1 OR l.lease_until > clock_timestamp() THEN w.state ELSE 3 END AS state,
         max(coalesce(w.ended_at, l.lease_until)) AS until
     FROM aegis.worker_capability c JOIN aegis.worker w ON w.id = c.worker JOIN aegis.worker_lease l ON l.worker = w.id
-    WHERE (c.queue, c.kind) IN (SELECT b.queue, b.kind FROM busy b WHERE b.lost AND b.n <= 60) GROUP BY 1, 2, 3, 4, 5, 6, 7),
+    WHERE (c.queue, c.kind) IN (SELECT b.queue, b.kind FROM busy b WHERE b.lost AND b.n <= 20) GROUP BY 1, 2, 3, 4, 5, 6, 7),
 lanes AS (
     SELECT jsonb_agg(jsonb_build_object('id', b.id, 'queue', b.queue, 'kind', b.kind, 'lo', b.lo, 'hi', b.hi,
-        'bound', CASE WHEN b.n <= 4 THEN 1001 WHEN b.n <= 60 THEN 51 ELSE 0 END, 'counts', c.counts,
+        'bound', CASE WHEN b.n <= 4 THEN 1001 WHEN b.n <= 20 THEN 51 ELSE 0 END, 'counts', c.counts,
         'remaining', (SELECT jsonb_agg(DISTINCT r.reads_min || '..' || r.reads_max) FROM reads r WHERE r.queue = b.queue AND r.kind = b.kind),
         'former', (SELECT jsonb_agg(to_jsonb(y) ORDER BY y.until DESC) FROM (
             SELECT f.release, f.build, f.state, f.until FROM former f

@@ -94,7 +94,9 @@ pub struct LaneReason {
     pub lo: i32,
     /// Highest protocol stored.
     pub hi: i32,
-    /// Tasks by state. Empty when they were not counted.
+    /// Was it looked into: are its tasks counted and its former readers told? Only the first lanes are.
+    pub looked_into: bool,
+    /// Tasks by state.
     pub counts: BTreeMap<&'static str, i64>,
     /// A state's count may be larger than it says.
     pub at_least: bool,
@@ -128,7 +130,9 @@ impl LaneReason {
     /// Who could read it, for people.
     pub fn readers(&self) -> String {
         let told: Vec<String> = self.former.iter().map(FormerReader::to_string).collect();
-        if told.is_empty() {
+        if !self.looked_into {
+            "not looked up: there are many lanes".to_owned()
+        } else if told.is_empty() {
             "no worker that is remembered could".to_owned()
         } else {
             told.join(", ")
@@ -262,6 +266,7 @@ impl LaneRow {
             .collect();
         LaneReason {
             id: self.id,
+            looked_into: self.bound > 0,
             at_least: self.bound == 0 || counts.values().any(|n| *n >= self.bound),
             counts: counts
                 .into_iter()

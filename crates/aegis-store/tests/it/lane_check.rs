@@ -429,3 +429,26 @@ async fn no_question_reads_the_whole_table() {
         }
     }
 }
+
+#[tokio::test]
+async fn with_many_lanes_each_is_named_and_the_first_are_looked_into() {
+    let bed = Bed::new().await;
+    for n in 0..25 {
+        bed.submit(&format!("k{n:02}")).await;
+    }
+    let checked = bed.store.all_read(50).await.unwrap();
+    let reasons = no(&checked);
+    assert_eq!(
+        (reasons.lanes.len(), reasons.lanes_total, reasons.at_least),
+        (25, 25, true)
+    );
+    let looked_into: Vec<bool> = reasons.lanes.iter().map(|lane| lane.looked_into).collect();
+    assert_eq!(looked_into.iter().filter(|one| **one).count(), 20);
+    assert!(
+        reasons.lanes[0]
+            .readers()
+            .contains("no worker that is remembered")
+    );
+    assert!(reasons.lanes[24].readers().contains("not looked up"));
+    assert_eq!((reasons.tasks_counted, reasons.tasks.len()), (20, 20));
+}
