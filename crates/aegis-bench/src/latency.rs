@@ -34,7 +34,9 @@ pub(crate) async fn measure(setting: &Setting) -> anyhow::Result<Figures> {
     let client = setting.store(2).await?;
     setting
         .client()
-        .batch_execute("CREATE TABLE bench.commits (at timestamptz NOT NULL DEFAULT now())")
+        .batch_execute(
+            "CREATE TABLE IF NOT EXISTS bench.commits (at timestamptz NOT NULL DEFAULT now())",
+        )
         .await?;
     let mut samples_ms = Vec::new();
     let mut commits_ms = Vec::new();

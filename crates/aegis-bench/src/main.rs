@@ -6,10 +6,12 @@
 //! Never: a figure that was not measured in this run.
 
 mod bare;
+mod half_peak;
 mod idle;
 mod lane_check;
 mod latency;
 mod peers;
+mod profile;
 mod setting;
 mod submit;
 mod takeover;
@@ -32,7 +34,7 @@ struct Arguments {
     /// Commits do not wait for the disk, on either side.
     #[arg(long)]
     no_fsync: bool,
-    /// Only one part: throughput, submit, latency, idle, takeover, lane-check.
+    /// Only one part: throughput, submit, latency, half-peak, idle, takeover, lane-check, profile. The profile prints its tables too.
     #[arg(long)]
     only: Option<String>,
     /// Fetches PostgreSQL when there is none.
@@ -86,7 +88,16 @@ fn main() -> anyhow::Result<()> {
             cores()
         );
         let mut figures = Map::new();
-        for part in ["throughput", "submit", "latency", "idle", "takeover", "lane-check"] {
+        for part in [
+            "throughput",
+            "submit",
+            "latency",
+            "half-peak",
+            "idle",
+            "takeover",
+            "lane-check",
+            "profile",
+        ] {
             if arguments.only.as_deref().is_some_and(|only| only != part) {
                 continue;
             }
@@ -96,6 +107,15 @@ fn main() -> anyhow::Result<()> {
                 }
                 "submit" => submit::measure(&setting, arguments.rounds).await?,
                 "latency" => latency::measure(&setting).await?,
+                "half-peak" => half_peak::measure(&setting, arguments.tasks).await?,
+                "profile" => {
+                    profile::measure(
+                        arguments.no_fsync,
+                        arguments.fetch_postgres,
+                        arguments.tasks,
+                    )
+                    .await?
+                }
                 "idle" => idle::measure(&setting).await?,
                 "lane-check" => lane_check::measure(&setting).await?,
                 _ => takeover::measure(&setting).await?,

@@ -14,6 +14,15 @@ pub(crate) struct Setting {
 impl Setting {
     /// Starts the server and installs the schema.
     pub(crate) async fn start(no_fsync: bool, fetch: bool) -> anyhow::Result<Self> {
+        Self::start_with(no_fsync, fetch, &[]).await
+    }
+
+    /// The same with further settings of the server.
+    pub(crate) async fn start_with(
+        no_fsync: bool,
+        fetch: bool,
+        more: &[(&str, &str)],
+    ) -> anyhow::Result<Self> {
         let options = Options {
             durability: if no_fsync {
                 Durability::Fast
@@ -26,8 +35,10 @@ impl Setting {
                 ("max_wal_size", "8GB"),
                 ("checkpoint_timeout", "30min"),
             ]
-            .map(|(name, value)| (name.to_owned(), value.to_owned()))
-            .to_vec(),
+            .iter()
+            .chain(more)
+            .map(|&(name, value)| (name.to_owned(), value.to_owned()))
+            .collect(),
             ..Options::default()
         };
         let server = tokio::task::spawn_blocking(move || Server::start(&options)).await??;
@@ -46,9 +57,13 @@ impl Setting {
         self.server.version().1
     }
 
-    /// The server's programs.
-    pub(crate) fn pgbench(&self) -> std::process::Command {
-        let mut command = std::process::Command::new(self.server.binaries().join("pgbench"));
+    /// pgbench against the server; none where its programs came without it, as fetched ones do.
+    pub(crate) fn pgbench(&self) -> Option<std::process::Command> {
+        let program = self.server.binaries().join("pgbench");
+        if !program.is_file() {
+            return None;
+        }
+        let mut command = std::process::Command::new(program);
         command.arg("--host").arg(self.server.socket_dir()).args([
             "--port",
             &self.server.port().to_string(),
@@ -56,7 +71,15 @@ impl Setting {
             self.server.superuser(),
             "postgres",
         ]);
-        command
+        Some(command)
+    }
+
+    /// A further connection as the superuser.
+    pub(crate) async fn bare(&self) -> anyhow::Result<Client> {
+        let url = self.server.url(self.server.superuser(), "postgres");
+        let (client, connection) = tokio_postgres::connect(&url, NoTls).await?;
+        tokio::spawn(connection);
+        Ok(client)
     }
 
     /// For what is done beside the engine, as the superuser.

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use aegis_store::NewTask;
+use aegis_store::{NewTask, Store};
 use aegis_worker::{TaskContext, Worker, handler_fn};
 use anyhow::bail;
 
@@ -39,11 +39,29 @@ pub(crate) async fn measure(
         figure("limit_rows_per_second", median(&mut limits)),
         figure("wal_bytes_per_task", median(&mut wal)),
         figure("transactions_per_task", median(&mut transactions)),
+        ("limit_by".to_owned(), bare::limit_by(setting).into()),
     ])
 }
 
-async fn fill(setting: &Setting, tasks: usize) -> anyhow::Result<()> {
-    let store = setting.store(2).await?;
+/// Tasks a second of this run, once, after a warm-up: what other parts call the peak.
+#[expect(clippy::cast_precision_loss, reason = "a count")]
+pub(crate) async fn peak(setting: &Setting, tasks: usize) -> anyhow::Result<f64> {
+    let mut rates = Vec::new();
+    for _ in 0..3 {
+        fill(setting, tasks).await?;
+        setting.tidy_up().await?;
+        rates.push(tasks as f64 / drain_backlog(setting, tasks).await?.as_secs_f64());
+    }
+    Ok(median(&mut rates))
+}
+
+/// Submits so many tasks that do nothing.
+pub(crate) async fn fill(setting: &Setting, tasks: usize) -> anyhow::Result<()> {
+    fill_with(&setting.store(2).await?, tasks).await
+}
+
+/// The same through a store that the caller keeps.
+pub(crate) async fn fill_with(store: &Store, tasks: usize) -> anyhow::Result<()> {
     let mut left = tasks;
     while left > 0 {
         let batch = left.min(10_000);

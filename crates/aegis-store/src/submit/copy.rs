@@ -18,7 +18,7 @@ use crate::generated::client;
 use crate::session::Session;
 
 /// From so many tasks on a COPY pays for its second round trip.
-const COPY_FROM: usize = 100;
+const COPY_FROM: usize = 32;
 
 /// Microseconds of head start for each level of priority.
 const CREDIT_US: i64 = 60_000_000;
@@ -29,7 +29,11 @@ pub(super) async fn write(
     batch: &Resolved,
     ids: &[Option<Uuid>],
 ) -> Result<Option<Vec<Submitted>>, StoreError> {
-    if batch.tasks.len() < COPY_FROM
+    if batch.tasks.len()
+        < std::env::var("COPY_FROM")
+            .ok()
+            .and_then(|v| v.parse().ok())
+            .unwrap_or(COPY_FROM)
         || !session.conn().is_named()
         || !batch.tasks.iter().all(stands_inline)
     {

@@ -46,6 +46,35 @@ async fn process_install_status_maintain_and_adopt() {
     );
 }
 
+/// A database that a release from before schema 7 installed.
+#[tokio::test]
+async fn process_switch_names_the_workers_that_stand_in_its_way() {
+    let _slot = process_slot();
+    let db = TestDb::new().await;
+    db.admin
+        .batch_execute(
+            "UPDATE aegis.schema_version SET min_schema = 0;
+             INSERT INTO aegis.worker (id, slots, pid, registered_at, name, host, release, build, digest)
+             VALUES (gen_random_uuid(), 1, 1, now(), 'elder', 'h', '0.9', 'b', 'd')",
+        )
+        .await
+        .unwrap();
+    let place = Place { url: db.url(), db };
+    assert_eq!(place.run(&["db", "switch"]).await.code, 2, "without --yes");
+    let refused = place.run(&["db", "switch", "--yes"]).await;
+    assert_eq!(refused.code, 5, "{refused:?}");
+    assert!(
+        refused.stderr.contains("AEG-0007") && refused.stderr.contains("elder (release 0.9)"),
+        "{refused:?}"
+    );
+    let gone = "UPDATE aegis.worker SET state = 2, ended_at = now()";
+    place.db.admin.batch_execute(gone).await.unwrap();
+    for switched in [true, false] {
+        let answer = place.json(&["db", "switch", "--yes"]).await;
+        assert_eq!(answer["switched"], switched);
+    }
+}
+
 #[tokio::test]
 async fn process_adopt_raises_the_floor() {
     let _slot = process_slot();
