@@ -59,6 +59,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .handler(wait)
         .handler(pay)
         .release("r1")
+        .listen(Some("127.0.0.1:0".parse()?))
         .tracer(Tracer::from_env("patient", Vec::new())?)
         .handler(block)
         .stuck_after(Duration::from_millis(stuck_ms.parse()?))

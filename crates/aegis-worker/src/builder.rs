@@ -17,6 +17,7 @@ use crate::http::{HttpClient, HttpPolicy};
 use crate::kinds::{Kind, Kinds, Pace};
 use crate::points::{Listener, Points};
 use crate::shared::{Options, Shared};
+use crate::tuning::Tuning;
 use crate::worker::Worker;
 
 /// How long a runtime may stand still: longer than a moment's blocking, shorter than people's patience.
@@ -71,6 +72,7 @@ impl Worker {
                 stuck_after: STUCK_AFTER,
                 budgets: Budgets::default(),
                 points: Points::default(),
+                tuning: Tuning::default(),
             },
             start_ttl: None,
             grace_period: None,
@@ -209,6 +211,12 @@ impl WorkerBuilder {
         self
     }
 
+    /// How much is gathered before the database is asked.
+    pub fn tuning(mut self, tuning: Tuning) -> Self {
+        self.options.tuning = tuning.bounded();
+        self
+    }
+
     /// For test kits: hears of every named point that an execution reaches, and holds it there.
     pub fn points(mut self, listener: Arc<dyn Listener>) -> Self {
         self.options.points = Points::to(listener);
@@ -245,7 +253,9 @@ impl WorkerBuilder {
                 let listening = listen(address, probes)
                     .map_err(|source| WorkerError::Listen { address, source })?;
                 let address = shared.listening.get_or_init(|| listening.address());
+                let inside = shared.span.enter();
                 tracing::info!(%address, "health and metrics are shown");
+                drop(inside);
                 Some(listening)
             }
         };

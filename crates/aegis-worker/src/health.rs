@@ -113,3 +113,100 @@ impl Probes for Probed {
 fn shown(duration: Duration) -> String {
     format!("{:.1} s", duration.as_secs_f64())
 }
+
+#[cfg(test)]
+mod tests {
+    //! A worker that was built and never started, whose parts are said to move or not.
+
+    use aegis_store::{Config, Store};
+
+    use super::*;
+    use crate::context::TaskContext;
+    use crate::handler::handler_fn;
+    use crate::incarnation::Incarnation;
+    use crate::self_fence::boot_ns;
+    use crate::worker::Worker;
+
+    const TTL: Duration = Duration::from_secs(30);
+    const STUCK: Duration = Duration::from_secs(60);
+
+    fn probed() -> Probed {
+        let config = Config::from_url("postgresql://nobody@127.0.0.1:1/none").unwrap();
+        let store = Store::connect_unverified(config).unwrap();
+        let handler = handler_fn("any", |_: TaskContext, (): ()| async { Ok(()) });
+        let worker = Worker::builder(store)
+            .handler(handler)
+            .lease_ttl(TTL)
+            .stuck_after(STUCK)
+            .build()
+            .unwrap();
+        Probed::new(&worker.shared)
+    }
+
+    fn why(health: Health) -> String {
+        match health {
+            Health::Good(_) => String::new(),
+            Health::Bad(why) => why,
+        }
+    }
+
+    #[tokio::test]
+    async fn te_31_a_worker_that_renews_and_claims_nothing_is_not_live() {
+        let probed = probed();
+        let pulse = &probed.handle.shared.pulse;
+        pulse.renewal.moved();
+        pulse.claimer.moved_before(TTL);
+        assert_eq!(
+            why(probed.live()),
+            "",
+            "it may wait for an answer that long"
+        );
+        pulse
+            .claimer
+            .moved_before(TTL + STUCK + Duration::from_secs(1));
+        assert!(why(probed.live()).contains("claims nothing"));
+    }
+
+    #[tokio::test]
+    async fn what_has_to_move_and_does_not_is_named() {
+        let probed = probed();
+        let pulse = &probed.handle.shared.pulse;
+        assert_eq!(why(probed.live()), "", "nothing runs yet, and nothing need");
+        pulse.renewal.moved_before(TTL + Duration::from_secs(1));
+        assert!(why(probed.live()).starts_with("the renewal thread has not moved"));
+        pulse.renewal.ended();
+        assert_eq!(
+            why(probed.live()),
+            "",
+            "between two incarnations nothing renews"
+        );
+        pulse.set_runtime_still(STUCK / 2 + Duration::from_secs(1));
+        assert!(why(probed.live()).contains("has run nothing for 31.0 s"));
+        pulse.set_runtime_still(Duration::ZERO);
+        pulse.give_up();
+        assert!(why(probed.live()).contains("the lease was given up"));
+    }
+
+    #[tokio::test]
+    async fn readiness_says_what_is_missing() {
+        let probed = probed();
+        let shared = &probed.handle.shared;
+        assert!(why(probed.ready()).contains("not registered"));
+        let id = uuid::Uuid::from_u128(1);
+        let fresh = Arc::new(Incarnation::new(id, boot_ns(), TTL));
+        shared.set_incarnation(&fresh);
+        assert!(why(probed.ready()).contains("aegis db adopt"));
+        shared.gate.set(GateState::Accepting);
+        assert_eq!(why(probed.ready()), "");
+        let old = Incarnation::new(id, boot_ns() - 40_000_000_000, TTL);
+        shared.set_incarnation(&Arc::new(old));
+        assert!(why(probed.ready()).contains("no renewal"));
+        fresh.fence.lose();
+        shared.set_incarnation(&fresh);
+        assert!(why(probed.ready()).contains("lost"));
+        shared.drain.cancel();
+        assert!(why(probed.ready()).contains("asked to drain"));
+        shared.gate.set(GateState::Draining);
+        assert!(why(probed.ready()).contains("drains"));
+    }
+}

@@ -17,6 +17,13 @@ impl Beat {
         self.0.store(boot_ns(), Ordering::SeqCst);
     }
 
+    /// It has moved so long ago.
+    #[cfg(test)]
+    pub(crate) fn moved_before(&self, ago: Duration) {
+        let at = boot_ns() - crate::self_fence::to_ns(ago);
+        self.0.store(at.max(1), Ordering::SeqCst);
+    }
+
     /// It has ended, as it should.
     pub(crate) fn ended(&self) {
         self.0.store(0, Ordering::SeqCst);

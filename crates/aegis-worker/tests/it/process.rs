@@ -75,6 +75,21 @@ impl Process {
         Self { child, worker, log }
     }
 
+    /// Where it shows its health, as its log says.
+    async fn address(&self) -> String {
+        let mut found = None;
+        wait_until("its address", BOUND, async || {
+            let said = self.said();
+            found = said.lines().find_map(|line| {
+                let line: serde_json::Value = serde_json::from_str(line).ok()?;
+                Some(format!("http://{}", line["address"].as_str()?))
+            });
+            found.is_some()
+        })
+        .await;
+        found.unwrap()
+    }
+
     /// What it logged so far.
     pub(crate) fn said(&self) -> String {
         std::fs::read_to_string(self.log.path()).unwrap_or_default()
@@ -266,6 +281,25 @@ async fn a_process_whose_threads_are_all_blocked_gives_its_lease_up_and_ends() {
     let bench = Bench::new().await;
     let mut process = Process::start_with(&bench, &[], 2 * LEASE_MS, 60_000);
     let (tasks, _folder) = block_every_thread(&bench).await;
+    // Nothing of its runtime moves, and it says so all the same.
+    let address = process.address().await;
+    let mut why = String::new();
+    wait_until("the failing liveness", BOUND, async || {
+        let answer = reqwest::get(format!("{address}/livez")).await.unwrap();
+        let failing = answer.status() == 503;
+        why = answer.text().await.unwrap();
+        failing
+    })
+    .await;
+    assert!(why.contains("has run nothing for"), "{why}");
+    let metrics = reqwest::get(format!("{address}/metrics")).await.unwrap();
+    assert!(
+        metrics
+            .text()
+            .await
+            .unwrap()
+            .contains("aegis_worker_executing_tasks")
+    );
     assert_eq!(process.ended().await, Some(14));
     // What it held is taken over, like that of a killed one.
     let handler = handler_fn("block", |ctx: TaskContext, _: PathBuf| async move {
