@@ -69,12 +69,12 @@ async fn main() -> anyhow::Result<()> {
                 effects: Effects::connect(&url).await?,
             };
             // The README's "Pubsub listener example": LISTEN, and a slow poll beside it.
-            let poll = if arguments.mode == "fast" { 500 } else { 5000 };
+            let every_ms = if arguments.mode == "fast" { 500 } else { 5000 };
             let worker = WorkerBuilder::new(arguments.name.as_str())
                 .backend(
                     storage
                         .with_pubsub()
-                        .poll_with_interval(Duration::from_millis(poll)),
+                        .poll_with_interval(Duration::from_millis(every_ms)),
                 )
                 .concurrency(arguments.c)
                 .data(own)

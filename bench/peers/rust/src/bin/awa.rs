@@ -123,8 +123,8 @@ async fn main() -> anyhow::Result<()> {
         Command::Hold => {
             awa::insert_with(&pool(&url, 4).await?, &Job { p: Payload::Hold }, opts()).await?;
         }
-        Command::Worker => work(arguments, &url, QUEUE).await?,
-        Command::Leader => work(arguments, &url, "other").await?,
+        Command::Worker => Box::pin(work(arguments, &url, QUEUE)).await?,
+        Command::Leader => Box::pin(work(arguments, &url, "other")).await?,
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! The driver of graphile_worker (crates.io), the port of graphile-worker to Rust.
+//! The driver of `graphile_worker` (crates.io), the port of graphile-worker to Rust.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -75,9 +75,9 @@ fn tuned(options: WorkerOptions, mode: &str) -> WorkerOptions {
 async fn main() -> anyhow::Result<()> {
     let (command, arguments, url) = Arguments::read()?;
     if matches!(command, Command::Worker | Command::Leader) {
-        return work(arguments, &url).await;
+        return Box::pin(work(arguments, &url)).await;
     }
-    let worker = options(&arguments, &url, 4).await?.init().await?;
+    let worker = Box::pin(options(&arguments, &url, 4).await?.init()).await?;
     let utils = worker.create_utils();
     match command {
         Command::Enqueue => {
@@ -122,7 +122,7 @@ async fn work(arguments: Arguments, url: &str) -> anyhow::Result<()> {
     let options = options(&arguments, url, arguments.c.min(64) + 4)
         .await?
         .add_extension(own);
-    let worker = Arc::new(tuned(options, &arguments.mode).init().await?);
+    let worker = Arc::new(Box::pin(tuned(options, &arguments.mode).init()).await?);
     let running = tokio::spawn({
         let worker = Arc::clone(&worker);
         async move { worker.run().await }
