@@ -57,7 +57,8 @@ pub(crate) async fn hang_up(admin: &Client, application: &str) -> Result<(), Har
         "end a dead worker's connections",
         admin
             .execute(
-                "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE application_name = $1",
+                "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity
+                    WHERE datname = current_database() AND application_name = $1",
                 &[&application],
             )
             .await,

@@ -17,6 +17,8 @@ use crate::fault::Fault;
 #[derive(Debug, Default)]
 pub(crate) struct Script {
     state: Mutex<State>,
+    /// A task is being submitted, and a worker may be quicker than the answer: nobody goes on until its id is known.
+    expecting: watch::Sender<bool>,
     /// A fault has struck.
     pub(crate) struck: Notify,
 }
@@ -56,6 +58,11 @@ impl Script {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// A task is about to be submitted. Until the run begins or ends, everything stands still at its next point.
+    pub(crate) fn expect(&self) {
+        self.expecting.send_replace(true);
+    }
+
     /// A new run begins.
     pub(crate) fn begin(&self, task: Uuid, faults: &[Fault]) {
         *self.state() = State {
@@ -63,11 +70,16 @@ impl Script {
             faults: faults.iter().cloned().collect(),
             ..State::default()
         };
+        self.expecting.send_replace(false);
     }
 
     /// The fault that has struck and was not dealt with.
     pub(crate) fn take_struck(&self) -> Option<Fault> {
         self.state().struck.take()
+    }
+
+    pub(crate) fn has_struck(&self) -> bool {
+        self.state().struck.is_some()
     }
 
     /// How many executions have begun.
@@ -78,6 +90,7 @@ impl Script {
     /// The run is over.
     pub(crate) fn end(&self) -> Followed {
         let state = std::mem::take(&mut *self.state());
+        self.expecting.send_replace(false);
         Followed {
             seen: state.seen,
             executions: state.epochs.len(),
@@ -165,6 +178,9 @@ impl Listener for Ear {
         Box::pin(async move {
             // What runs beside the execution that was struck stands still, too.
             if self.held.borrow().is_none() {
+                let mut expecting = self.script.expecting.subscribe();
+                // The sender lives as long as the script.
+                expecting.wait_for(|expecting| !expecting).await.ok();
                 match self.script.reach(reached) {
                     Fate::GoesOn => return,
                     Fate::Held => self.hold(),

@@ -75,6 +75,32 @@ impl ProtocolRange {
         writes: 1,
     };
 
+    /// A range that is written down in a program: what makes no sense does not compile.
+    ///
+    /// ```
+    /// use aegis_model::ProtocolRange;
+    ///
+    /// let range = ProtocolRange::of::<1, 2, 1>();
+    /// assert_eq!(Ok(range), ProtocolRange::new(1, 2, 1));
+    /// ```
+    ///
+    /// ```compile_fail
+    /// aegis_model::ProtocolRange::of::<2, 3, 1>(); // it could not read its own checkpoints
+    /// ```
+    pub const fn of<const MIN: i32, const MAX: i32, const WRITES: i32>() -> Self {
+        const {
+            assert!(
+                1 <= MIN && MIN <= WRITES && WRITES <= MAX,
+                "a protocol range needs 1 <= MIN <= WRITES <= MAX"
+            );
+        }
+        Self {
+            min: MIN,
+            max: MAX,
+            writes: WRITES,
+        }
+    }
+
     /// A range that reads `min..max` and writes `writes`.
     ///
     /// # Errors

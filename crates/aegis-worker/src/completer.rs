@@ -9,7 +9,6 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use aegis_model::limits::{COMPLETION_GROUP_MAX, COMPLETION_GROUP_MS};
 use aegis_model::{Held, Outcome, State};
 use aegis_store::StoreError;
 use aegis_store::guarded::{Completion, Failure};
@@ -20,6 +19,7 @@ use tokio::time::Instant;
 
 use crate::execution::Execution;
 use crate::metrics::Ended;
+use crate::points::{Cut, Subject};
 use crate::shared::Shared;
 use crate::writer::{Pause, Resolved};
 
@@ -36,7 +36,7 @@ pub(crate) struct Finished {
 
 /// Runs until the channel is closed and everything in it has been answered.
 pub(crate) async fn run(shared: Arc<Shared>, mut ready: mpsc::Receiver<Finished>) {
-    let mut group = Vec::with_capacity(COMPLETION_GROUP_MAX);
+    let mut group = Vec::with_capacity(shared.options.tuning.completion_group_max);
     while let Some(first) = ready.recv().await {
         group.push(first);
         gather(&shared, &mut ready, &mut group).await;
@@ -48,8 +48,8 @@ pub(crate) async fn run(shared: Arc<Shared>, mut ready: mpsc::Receiver<Finished>
 
 /// Waits for company, unless nothing else is running that could bring some.
 async fn gather(shared: &Shared, ready: &mut mpsc::Receiver<Finished>, group: &mut Vec<Finished>) {
-    let deadline = Instant::now() + Duration::from_millis(COMPLETION_GROUP_MS);
-    while group.len() < COMPLETION_GROUP_MAX {
+    let deadline = Instant::now() + shared.options.tuning.completion_group;
+    while group.len() < shared.options.tuning.completion_group_max {
         if let Ok(next) = ready.try_recv() {
             group.push(next);
             continue;
@@ -162,6 +162,7 @@ async fn settle(
     repeated: bool,
 ) -> Option<Finished> {
     let execution = &one.execution;
+    let mut stored = true;
     match answer {
         // The store charges a result that the database cannot take.
         Outcome::Applied(State::Scheduled | State::Failed) if !execution.is_settling() => {
@@ -169,6 +170,7 @@ async fn settle(
         }
         Outcome::Applied(_) => execution.count(Ended::Completed),
         Outcome::Fenced(reason) if !repeated => {
+            stored = false;
             execution.refused(reason);
             execution.count(Ended::Lost);
         }
@@ -182,11 +184,15 @@ async fn settle(
                 Resolved::Applied { .. } => execution.count(Ended::Completed),
                 Resolved::NotApplied => return Some(one),
                 Resolved::Fenced(reason) => {
+                    stored = false;
                     execution.refused(reason);
                     execution.count(Ended::Lost);
                 }
             }
         }
+    }
+    if stored {
+        execution.at(Cut::Stored, || Subject::Handler).await;
     }
     shared.gate.remove(execution.key());
     None

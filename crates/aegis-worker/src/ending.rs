@@ -18,6 +18,7 @@ use crate::cancel::CancelReason;
 use crate::completer::Finished;
 use crate::execution::{Execution, Used};
 use crate::metrics::Ended;
+use crate::points::{Cut, Subject};
 use crate::poison::Poison;
 use crate::task_error::TaskError;
 use crate::writer::{Pause, Resolved};
@@ -279,6 +280,7 @@ pub(crate) async fn report(execution: Arc<Execution>, returned: Returned) {
             let delivered = deliver(&execution, held, &end).await;
             if delivered {
                 count(&execution, &end, drained);
+                execution.at(Cut::Stored, || Subject::Handler).await;
             } else {
                 execution.count(Ended::Lost);
             }

@@ -56,7 +56,7 @@ pub enum Cut {
     /// not stored. A commit: the handler's own SQL has run, and the transaction is open. A handler: it has returned, and its
     /// end is not reported.
     Ran,
-    /// What was to be stored is stored.
+    /// What was to be stored is stored. A handler: its end is.
     Stored,
     /// An operation: the probe has not been asked.
     BeforeProbe,

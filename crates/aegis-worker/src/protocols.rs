@@ -26,14 +26,13 @@ pub(crate) enum Part {
 /// A protocol range with its upcasters. A step without an upcaster passes values on unchanged.
 ///
 /// ```
-/// use aegis_worker::{ProtocolRange, Protocols};
+/// use aegis_worker::Protocols;
 ///
-/// let protocols = Protocols::new(ProtocolRange::new(1, 2, 2)?)
-///     .upcast_input(1, |mut value| {
-///         value["currency"] = "EUR".into();
-///         Ok(value)
-///     });
-/// # Ok::<(), aegis_worker::ProtocolError>(())
+/// // Reads 1 and 2, and writes 2.
+/// let protocols = Protocols::of::<1, 2, 2>().upcast_input(1, |mut value| {
+///     value["currency"] = "EUR".into();
+///     Ok(value)
+/// });
 /// ```
 #[derive(Debug, Clone)]
 pub struct Protocols {
@@ -42,7 +41,15 @@ pub struct Protocols {
 }
 
 impl Protocols {
-    /// A range without upcasters.
+    /// Reads `MIN` to `MAX` and writes `WRITES`, without upcasters; what makes no sense does not compile.
+    pub const fn of<const MIN: i32, const MAX: i32, const WRITES: i32>() -> Self {
+        Self {
+            range: ProtocolRange::of::<MIN, MAX, WRITES>(),
+            upcasters: BTreeMap::new(),
+        }
+    }
+
+    /// A range that is known only at run time, without upcasters.
     pub fn new(range: ProtocolRange) -> Self {
         Self {
             range,

@@ -29,8 +29,12 @@ async fn snoozes_and_back_off_pass_at_once() {
     assert_eq!(run.result_as::<i32>().unwrap(), 2);
     assert_eq!(run.executions, 4);
     // Real time, by the same clock, is the rest.
-    let about = DAY * 32 - Duration::from_mins(1)..DAY * 32 + Duration::from_mins(1);
-    assert!(about.contains(&run.passed), "{:?}", run.passed);
+    let about = DAY * 32;
+    assert!(
+        run.passed.abs_diff(about) < Duration::from_mins(1),
+        "{:?}",
+        run.passed
+    );
 }
 
 #[tokio::test]
@@ -47,10 +51,7 @@ async fn a_settled_task_waits_until_time_passes() {
     let task = harness.submit(NewTask::new("later", "null")).await.unwrap();
     let state = async |harness: &mut Harness| harness.settle(task).await.unwrap().state;
     assert_eq!(state(&mut harness).await, 0, "scheduled");
-    harness
-        .advance(DAY - Duration::from_hours(1))
-        .await
-        .unwrap();
+    harness.advance(Duration::from_hours(23)).await.unwrap();
     assert_eq!(state(&mut harness).await, 0);
     harness.advance(Duration::from_hours(1)).await.unwrap();
     assert_eq!(state(&mut harness).await, 5, "succeeded");
@@ -122,7 +123,7 @@ async fn deadlines_and_the_end_of_an_attempt_pass_too() {
     harness.patience(Duration::from_millis(300));
     let error = harness.settle(id).await.unwrap_err();
     assert!(matches!(error, HarnessError::Stuck { .. }), "{error}");
-    harness.patience(Duration::from_secs(60));
+    harness.patience(Duration::from_mins(1));
     // Asked to stop by the first, ended for it by the second.
     harness.advance(Duration::from_mins(10)).await.unwrap();
     harness.advance(Duration::from_secs(2)).await.unwrap();
@@ -175,7 +176,7 @@ async fn what_waits_for_something_that_does_not_come_is_stuck_and_the_next_run_i
     harness.patience(Duration::from_millis(300));
     let error = harness.run(NewTask::new("wait", "true")).await.unwrap_err();
     assert!(matches!(error, HarnessError::Stuck { .. }), "{error}");
-    harness.patience(Duration::from_secs(60));
+    harness.patience(Duration::from_mins(1));
     let run = harness.run(NewTask::new("wait", "false")).await.unwrap();
     assert_eq!(run.outcome, Outcome::Succeeded);
     assert_eq!(run.effects.get("done"), Some(&1));
