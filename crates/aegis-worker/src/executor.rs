@@ -7,7 +7,6 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use aegis_model::limits::{CLAIM_MAX, LOCAL_QUEUE_WORK_MS};
 use aegis_store::KindCapacity;
 use futures_util::FutureExt;
 use tracing::Instrument;
@@ -17,10 +16,12 @@ use crate::execution::{Execution, Stage};
 use crate::kinds::Kinds;
 use crate::points::{Cut, Subject};
 use crate::shared::Shared;
+use crate::tuning::Tuning;
 
 /// The slots and the local queue of a worker.
 pub(crate) struct Executor {
     slots: usize,
+    tuning: Tuning,
     state: Mutex<State>,
 }
 
@@ -45,10 +46,11 @@ pub(crate) struct Room {
 }
 
 impl Executor {
-    pub(crate) fn new(kinds: &Kinds, slots: usize) -> Self {
+    pub(crate) fn new(kinds: &Kinds, slots: usize, tuning: Tuning) -> Self {
         let (kinds, queues) = (kinds.all.len(), kinds.queues.len());
         Self {
             slots,
+            tuning,
             state: Mutex::new(State {
                 queued: VecDeque::new(),
                 executing: 0,
@@ -82,13 +84,13 @@ impl Executor {
     /// How much may be claimed now.
     pub(crate) fn room(&self, kinds: &Kinds) -> Room {
         let state = self.state();
-        let window = Duration::from_millis(LOCAL_QUEUE_WORK_MS);
+        let window = self.tuning.local_queue;
         let mut ahead_max = 0;
         let mut ahead_of_queue = vec![0; kinds.queues.len()];
         let mut capacities = Vec::with_capacity(kinds.all.len());
         for kind in &kinds.all {
             let slots = kind.slots.min(self.slots);
-            let ahead = (kind.pace.fit_into(window) * slots).min(CLAIM_MAX);
+            let ahead = (kind.pace.fit_into(window) * slots).min(self.tuning.claim_max);
             let taken = state.executing_of_kind[kind.index] + state.queued_of_kind[kind.index];
             ahead_max = ahead_max.max(ahead);
             let of_queue = &mut ahead_of_queue[kind.queue_index];
@@ -111,7 +113,9 @@ impl Executor {
             .collect();
         let queued = state.queued.len();
         let free = self.slots.saturating_sub(state.executing);
-        let count = (free + ahead_max).saturating_sub(queued).min(CLAIM_MAX);
+        let count = (free + ahead_max)
+            .saturating_sub(queued)
+            .min(self.tuning.claim_max);
         Room {
             count: if capacities.is_empty() { 0 } else { count },
             kinds: capacities,

@@ -62,6 +62,7 @@ mod task_error;
 mod traced;
 mod warm;
 mod watchdog;
+mod tuning;
 mod worker;
 mod writer;
 
@@ -95,4 +96,5 @@ pub use operation::{
 pub use protocols::{Protocols, Upcaster};
 pub use shared::{Snapshot, WorkerHandle, WorkerPhase};
 pub use task_error::{EngineStop, TaskError};
+pub use tuning::Tuning;
 pub use worker::Worker;

@@ -22,6 +22,7 @@ use crate::kinds::Kinds;
 use crate::metrics::Metrics;
 use crate::points::Points;
 use crate::pulse::Pulse;
+use crate::tuning::Tuning;
 
 /// How a worker was configured.
 #[derive(Debug, Clone)]
@@ -39,6 +40,7 @@ pub(crate) struct Options {
     pub(crate) stuck_after: Duration,
     pub(crate) budgets: Budgets,
     pub(crate) points: Points,
+    pub(crate) tuning: Tuning,
 }
 
 /// What all parts of a worker share.
@@ -81,7 +83,7 @@ impl Shared {
         completions: mpsc::Sender<Finished>,
     ) -> Arc<Self> {
         Arc::new(Self {
-            executor: Executor::new(&kinds, options.slots),
+            executor: Executor::new(&kinds, options.slots, options.tuning),
             metrics: Metrics::new(&kinds),
             tracer,
             listening: OnceLock::new(),

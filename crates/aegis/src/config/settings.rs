@@ -65,6 +65,7 @@ impl Setting {
             ("_s", "s"),
             ("_days", "days"),
             ("_bytes", "bytes"),
+            ("_rows", "rows"),
             ("days_ahead", "days"),
         ];
         let found = suffixes

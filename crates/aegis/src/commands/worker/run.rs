@@ -3,9 +3,9 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use aegis_model::ErrorCode;
+use aegis_model::{ErrorCode, limits};
 use aegis_store::Store;
-use aegis_worker::{Budgets, HttpPolicy, Worker, WorkerBuilder, WorkerError};
+use aegis_worker::{Budgets, HttpPolicy, Tuning, Worker, WorkerBuilder, WorkerError};
 use clap::Args;
 
 use super::kinds::KindArguments;
@@ -16,7 +16,7 @@ use crate::failure::{Failure, chain};
 use crate::output::note;
 use crate::traced;
 
-const KILL_AFTER_MS: u64 = aegis_model::limits::KILL_AFTER_MS.unsigned_abs();
+const KILL_AFTER_MS: u64 = limits::KILL_AFTER_MS.unsigned_abs();
 
 #[derive(Debug, Args)]
 pub(super) struct RunArguments {
@@ -38,7 +38,7 @@ pub(super) struct RunArguments {
     #[arg(long, env = "AEGIS_BUILD", default_value = "none")]
     build: String,
     /// Its lease: after a crash its tasks are taken over when it has run out.
-    #[arg(long, default_value_t = aegis_model::limits::LEASE_TTL_MS, value_parser = clap::value_parser!(u64).range(100..=3_600_000))]
+    #[arg(long, default_value_t = limits::LEASE_TTL_MS, value_parser = clap::value_parser!(u64).range(100..=3_600_000))]
     lease_ttl_ms: u64,
     /// How old a claim has to be before it counts as lost when this worker does not name it; default: half of the lease.
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=3_600_000))]
@@ -61,6 +61,18 @@ pub(super) struct RunArguments {
     /// Then: for reporting and ending.
     #[arg(long, default_value = "140", value_parser = seconds)]
     exit_margin_s: Duration,
+    /// How long a finished execution waits for others to be written with.
+    #[arg(long, default_value_t = limits::COMPLETION_GROUP_MS, value_parser = clap::value_parser!(u64).range(0..=1000))]
+    completion_group_ms: u64,
+    /// The most finished executions that are written together.
+    #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u16).range(1..=500))]
+    completion_group_rows: u16,
+    /// So much work is claimed ahead where tasks are very short; 0: none.
+    #[arg(long, default_value_t = limits::LOCAL_QUEUE_WORK_MS, value_parser = clap::value_parser!(u64).range(0..=10_000))]
+    local_queue_ms: u64,
+    /// The most tasks that are claimed at once.
+    #[arg(long, default_value_t = 500, value_parser = clap::value_parser!(u16).range(1..=500))]
+    claim_max: u16,
     /// How long handlers may block every thread before the worker gives its lease up and ends with code 14.
     #[arg(long, default_value = "60", value_parser = seconds)]
     stuck_after_s: Duration,
@@ -74,6 +86,17 @@ pub(super) struct RunArguments {
     /// Operations may call loopback and private networks too, not public addresses only.
     #[arg(long)]
     allow_private_addresses: bool,
+}
+
+impl RunArguments {
+    fn tuning(&self) -> Tuning {
+        let mut tuning = Tuning::default();
+        tuning.completion_group = Duration::from_millis(self.completion_group_ms);
+        tuning.completion_group_max = self.completion_group_rows.into();
+        tuning.local_queue = Duration::from_millis(self.local_queue_ms);
+        tuning.claim_max = self.claim_max.into();
+        tuning
+    }
 }
 
 /// An address, or none.
@@ -145,6 +168,7 @@ pub(super) async fn work(
         .build_id(&arguments.build)
         .lease_ttl(Duration::from_millis(arguments.lease_ttl_ms))
         .kill_after(Duration::from_millis(arguments.kill_after_ms))
+        .tuning(arguments.tuning())
         .stuck_after(arguments.stuck_after_s)
         .listen(arguments.listen.0)
         .environment(&arguments.environment)
