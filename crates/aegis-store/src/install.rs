@@ -65,10 +65,15 @@ pub const STEPS: &[Step] = &[
         name: "look",
         sql: include_str!("../schema/0008_look.sql"),
     },
+    Step {
+        version: 9,
+        name: "quiet",
+        sql: include_str!("../schema/0009_quiet.sql"),
+    },
 ];
 
 /// The schema that this binary needs, and the newest it knows.
-pub const SCHEMA: i32 = 8;
+pub const SCHEMA: i32 = 9;
 
 /// From this schema on programs read inputs that stand inline.
 const INLINE_SINCE: i32 = 7;

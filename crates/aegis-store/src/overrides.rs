@@ -7,6 +7,7 @@ use aegis_model::Resolution;
 use uuid::Uuid;
 
 use crate::error::StoreError;
+use crate::generated::operation::ResolveParams;
 use crate::generated::{database, operation, task};
 use crate::store::Store;
 
@@ -38,6 +39,8 @@ pub enum Decided {
     NotUnknown,
     /// Somebody else has taken it.
     TakenBy(String),
+    /// It cannot be said yet that it did not happen: a request may still arrive until this moment (RFC 3339, UTC).
+    Early(String),
 }
 
 /// What can be paused.
@@ -122,7 +125,8 @@ impl Store {
         ))
     }
 
-    /// Decides an unknown operation with evidence; `result` (JSON) is what its handler gets when it happened.
+    /// Decides an unknown operation with evidence; `result` (JSON) is what its handler gets when it happened. That it did not
+    /// happen can be said once no request can arrive any more ([`Decided::Early`] until then).
     ///
     /// # Errors
     /// A database error.
@@ -135,18 +139,59 @@ impl Store {
         actor: &str,
         evidence: &str,
     ) -> Result<Decided, StoreError> {
+        self.decide(task, id, resolution, result, actor, evidence, false)
+            .await
+    }
+
+    /// The same for somebody who knows by other means that no request is under way any more.
+    ///
+    /// # Errors
+    /// A database error.
+    pub async fn resolve_operation_early(
+        &self,
+        task: Uuid,
+        id: &str,
+        resolution: Resolution,
+        result: Option<&[u8]>,
+        actor: &str,
+        evidence: &str,
+    ) -> Result<Decided, StoreError> {
+        self.decide(task, id, resolution, result, actor, evidence, true)
+            .await
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "what a decision consists of")]
+    async fn decide(
+        &self,
+        task: Uuid,
+        id: &str,
+        resolution: Resolution,
+        result: Option<&[u8]>,
+        actor: &str,
+        evidence: &str,
+        early: bool,
+    ) -> Result<Decided, StoreError> {
         let conn = self.conn().await?;
         let row = operation::resolve(
             &conn.conn(),
-            task,
-            id,
-            resolution.number(),
-            result,
-            actor,
-            evidence,
+            &ResolveParams {
+                task,
+                id,
+                resolution: resolution.number(),
+                result,
+                actor,
+                evidence,
+                early,
+            },
         )
         .await?;
-        Ok(decided(row.answer))
+        Ok(match row.answer.as_str() {
+            "resolved" => Decided::Done,
+            "missing" => Decided::Missing,
+            "not_unknown" => Decided::NotUnknown,
+            "early" => Decided::Early(row.detail),
+            _ => Decided::TakenBy(row.detail),
+        })
     }
 
     /// Pauses from the next claim on.
@@ -187,7 +232,7 @@ impl Store {
 
 fn decided(answer: String) -> Decided {
     match answer.as_str() {
-        "taken" | "resolved" => Decided::Done,
+        "taken" => Decided::Done,
         "missing" => Decided::Missing,
         "not_unknown" => Decided::NotUnknown,
         _ => Decided::TakenBy(answer),

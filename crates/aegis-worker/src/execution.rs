@@ -165,6 +165,11 @@ impl Execution {
         self.canceller.cancel(CancelReason::LeaseLost);
     }
 
+    /// Has the database said that it is somebody else's?
+    pub(crate) fn is_taken(&self) -> bool {
+        self.taken.load(Ordering::SeqCst)
+    }
+
     /// What is measured for its kind.
     pub(crate) fn metrics(&self) -> &KindMetrics {
         self.shared.metrics.kind(self.kind.index)

@@ -197,13 +197,11 @@ impl Beating {
                 return Some(false);
             }
         };
-        self.incarnation.fence.extend(sent_ns);
-        self.fenced = !self.incarnation.fence.is_eligible();
         self.shared.counters.renewals.add(1);
         if state == WorkerState::Draining {
             self.shared.drain.cancel();
         }
-        match tokio::time::timeout(deadline, self.compare()).await {
+        match tokio::time::timeout(deadline, self.compare(sent_ns)).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => {
                 tracing::warn!(error = %error, "what is held could not be compared");
@@ -240,7 +238,7 @@ impl Beating {
     }
 
     /// Tells the database what is held and obeys what it answers.
-    async fn compare(&mut self) -> Result<(), StoreError> {
+    async fn compare(&mut self, sent_ns: i64) -> Result<(), StoreError> {
         let held: Vec<Held> = self
             .shared
             .gate
@@ -250,11 +248,12 @@ impl Beating {
             .filter(|held| held.owner == self.incarnation.id)
             .collect();
         if self.has_long_been_idle(held.is_empty()) {
+            self.believe(sent_ns);
             return Ok(());
         }
         // Whatever ends this early was no compare.
         let calm = std::mem::take(&mut self.calm);
-        let Some(conn) = &self.conn else {
+        let Some(conn) = self.conn.take() else {
             return Ok(());
         };
         for (task, epoch, order) in conn.orders(self.incarnation.id, &held).await? {
@@ -275,6 +274,7 @@ impl Beating {
                 }
             }
         }
+        self.believe(sent_ns);
         let ids: HashSet<_> = held.iter().map(|held| held.task).collect();
         let ids: Vec<_> = ids.into_iter().collect();
         let start_ttl_ms =
@@ -282,6 +282,7 @@ impl Beating {
         let returned = conn
             .return_absent(self.incarnation.id, &ids, start_ttl_ms)
             .await?;
+        self.conn = Some(conn);
         if !returned.is_empty() {
             self.shared.counters.absent_returned.add(returned.len());
             tracing::warn!(
@@ -291,6 +292,12 @@ impl Beating {
         }
         self.calm = calm + 1;
         Ok(())
+    }
+
+    /// Only who has heard what it lost may go on believing: a promotion ends claims of a worker whose lease lives.
+    fn believe(&mut self, sent_ns: i64) {
+        self.incarnation.fence.extend(sent_ns);
+        self.fenced = !self.incarnation.fence.is_eligible();
     }
 
     /// Whatever went missing between this worker and the database is two beats and the start deadline old by then, and was

@@ -32,6 +32,7 @@ struct Listed {
     tenant: String,
     name: String,
     dispatched_at: Option<Timestamp>,
+    quiet_until: Option<Timestamp>,
     note: Option<String>,
 }
 
@@ -110,7 +111,10 @@ async fn round(stage: &Stage<'_>, told: &mut usize) -> Result<i64, DemoError> {
             Evidence::DidNotHappen
                 if one
                     .dispatched_at
-                    .is_none_or(|at| at + life > Timestamp::now()) =>
+                    .is_none_or(|at| at + life > Timestamp::now())
+                    || one
+                        .quiet_until
+                        .is_some_and(|until| until > Timestamp::now()) =>
             {
                 continue;
             }

@@ -20,8 +20,8 @@ o AS (
     ON CONFLICT (task, id) DO UPDATE SET state = 1, dispatches = o.dispatches + 1, epoch = excluded.epoch, worker = excluded.worker,
         release = excluded.release, dispatched_at = excluded.dispatched_at, timeout_ms = excluded.timeout_ms, quiet_until = NULL,
         resolution = NULL, resolved_by = NULL, resolved_at = NULL, evidence = NULL,
-        first_dispatched_at = CASE WHEN o.state = 5 THEN excluded.first_dispatched_at ELSE o.first_dispatched_at END,
-        key_valid_until = CASE WHEN o.state = 5 THEN excluded.key_valid_until ELSE o.key_valid_until END,
+        first_dispatched_at = CASE WHEN o.state IN (0, 5) THEN excluded.first_dispatched_at ELSE o.first_dispatched_at END,
+        key_valid_until = CASE WHEN o.state IN (0, 5) THEN excluded.key_valid_until ELSE o.key_valid_until END,
         taken_by = NULL, taken_at = NULL,
         note = CASE WHEN o.state = 5 THEN 'resolved as not happened by ' || o.resolved_by || ': ' || o.evidence ELSE o.note END
     WHERE o.fingerprint = excluded.fingerprint AND o.class = excluded.class

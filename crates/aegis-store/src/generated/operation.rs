@@ -118,7 +118,8 @@ pub async fn list<S: Session + ?Sized>(
 pub static RESOLVE: Statement = Statement {
     name: "operation/resolve",
     texts: &[r"/* operation/resolve */
-SELECT aegis.resolve_operation($1::uuid, $2::text, $3::int2, $4::bytea, $5::text, $6::text) AS answer"],
+SELECT d.answer, d.detail
+FROM aegis.decide_operation($1::uuid, $2::text, $3::int2, $4::bytea, $5::text, $6::text, $7::boolean) d"],
     types: &[
         Type::UUID,
         Type::TEXT,
@@ -126,6 +127,7 @@ SELECT aegis.resolve_operation($1::uuid, $2::text, $3::int2, $4::bytea, $5::text
         Type::BYTEA,
         Type::TEXT,
         Type::TEXT,
+        Type::BOOL,
     ],
 };
 
@@ -134,35 +136,60 @@ SELECT aegis.resolve_operation($1::uuid, $2::text, $3::int2, $4::bytea, $5::text
 pub struct ResolveRow {
     /// Column `answer` (text).
     pub answer: String,
+    /// Column `detail` (text).
+    pub detail: String,
 }
 
 impl ResolveRow {
     fn read(row: &Row) -> Result<Self, Error> {
         Ok(Self {
             answer: row.try_get(0)?,
+            detail: row.try_get(1)?,
         })
     }
 }
 
-/// Resolves an unknown operation with evidence; see `aegis.resolve_operation`.
+/// What [`resolve`] takes.
+#[derive(Debug, Clone, Copy)]
+pub struct ResolveParams<'a> {
+    /// Parameter `:task` (uuid).
+    pub task: Uuid,
+    /// Parameter `:id` (text).
+    pub id: &'a str,
+    /// Parameter `:resolution` (int2).
+    pub resolution: i16,
+    /// Parameter `:result` (bytea).
+    pub result: Option<&'a [u8]>,
+    /// Parameter `:actor` (text).
+    pub actor: &'a str,
+    /// Parameter `:evidence` (text).
+    pub evidence: &'a str,
+    /// Parameter `:early` (bool).
+    pub early: bool,
+}
+
+/// Resolves an unknown operation with evidence; see `aegis.decide_operation`.
 ///
 /// - Lock: the task row, then the operation row
 /// - Index: task_pkey, operation_pkey
 /// - Fence: none: an override of a task that waits for a person
 pub async fn resolve<S: Session + ?Sized>(
     session: &S,
-    task: Uuid,
-    id: &str,
-    resolution: i16,
-    result: Option<&[u8]>,
-    actor: &str,
-    evidence: &str,
+    params: &ResolveParams<'_>,
 ) -> Result<ResolveRow, Error> {
     let row = session
         .query_one(
             &RESOLVE,
             0,
-            &[&task, &id, &resolution, &result, &actor, &evidence],
+            &[
+                &params.task,
+                &params.id,
+                &params.resolution,
+                &params.result,
+                &params.actor,
+                &params.evidence,
+                &params.early,
+            ],
         )
         .await?;
     ResolveRow::read(&row)

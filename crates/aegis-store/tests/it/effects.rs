@@ -22,7 +22,7 @@ async fn operation_state(bed: &Bed, id: Uuid, name: &str) -> OperationState {
 
 async fn resolve(bed: &Bed, id: Uuid, name: &str, resolution: Resolution) -> Decided {
     bed.store
-        .resolve_operation(
+        .resolve_operation_early(
             id,
             name,
             resolution,
@@ -439,4 +439,82 @@ async fn settling_that_keeps_failing_is_left_to_people() {
         State::Succeeded,
         "the first outcome stands"
     );
+}
+
+/// Found by the explored model: a late request would make "it did not happen" untrue.
+#[tokio::test]
+async fn what_may_still_arrive_cannot_be_said_not_to_have_happened() {
+    let bed = Bed::new().await;
+    let worker = bed.worker(&["k"]).await;
+    let (_, held) = dispatched(&bed, &worker, Class::Blind).await;
+    let id = held.task;
+    bed.release(held, Cause::Drain).await.applied().unwrap();
+    let decide = async |resolution| {
+        bed.store
+            .resolve_operation(id, "blind", resolution, None, "ann", "the provider's log")
+            .await
+            .unwrap()
+    };
+    let Decided::Early(until) = decide(Resolution::DidNotHappen).await else {
+        panic!("a request may still arrive");
+    };
+    let detail = bed.store.operation(id, "blind").await.unwrap().unwrap();
+    let quiet_until = detail.quiet_until.unwrap();
+    assert_eq!(
+        until,
+        quiet_until.strftime("%Y-%m-%dT%H:%M:%S.%3fZ").to_string()
+    );
+    assert_eq!(bed.state(id).await, State::Reconciling);
+    bed.sql("update aegis.operation set quiet_until = clock_timestamp() - interval '1 ms'")
+        .await;
+    assert_eq!(decide(Resolution::DidNotHappen).await, Decided::Done);
+    assert_eq!(bed.state(id).await, State::Ready);
+}
+
+#[tokio::test]
+async fn that_it_happened_can_be_said_at_once() {
+    let bed = Bed::new().await;
+    let worker = bed.worker(&["k"]).await;
+    let (_, held) = dispatched(&bed, &worker, Class::Blind).await;
+    bed.release(held, Cause::Drain).await.applied().unwrap();
+    let happened = bed.store.resolve_operation(
+        held.task,
+        "blind",
+        Resolution::Happened,
+        None,
+        "ann",
+        "seen",
+    );
+    assert_eq!(happened.await.unwrap(), Decided::Done);
+}
+
+/// Found by the explored model: a claim that somebody else ends under a live worker has an execution that may still call.
+#[tokio::test]
+async fn the_quiet_period_counts_from_the_end_of_the_workers_belief() {
+    let bed = Bed::new().await;
+    let worker = bed.worker(&["k"]).await;
+    for (forced, what) in [(false, "drain"), (true, "a promotion")] {
+        let (_, held) = dispatched(&bed, &worker, Class::Queryable).await;
+        if forced {
+            bed.sql("update aegis.task set timeline = timeline - 1")
+                .await;
+            let alive = bed.worker(&["other"]).await;
+            assert_eq!(bed.tick(&alive).await.reaped, 1);
+        } else {
+            bed.release(held, Cause::Drain).await.applied().unwrap();
+        }
+        let ledger = bed.store.ledger(held.task).await.unwrap().remove(0);
+        let ttl_ms: i64 = bed
+            .value("select ttl_ms from aegis.worker_lease limit 1", &[])
+            .await;
+        let left = ledger.quiet_left_ms.unwrap();
+        // Timeout and quiet period are a second each.
+        let wanted = if forced {
+            ttl_ms..=ttl_ms + 1000
+        } else {
+            1..=2000
+        };
+        assert!(wanted.contains(&left), "{what}: {left} ms of {wanted:?}");
+        bed.sql("delete from aegis.task").await;
+    }
 }

@@ -128,7 +128,19 @@ pub(crate) fn resolve(
     let name = name.to_owned();
     start(conn, "resolve", async move |client| {
         let number = resolution.number();
-        let row = operation::resolve(&*client, id, &name, number, None, "ann", "seen").await;
+        let row = operation::resolve(
+            &*client,
+            &operation::ResolveParams {
+                task: id,
+                id: &name,
+                resolution: number,
+                result: None,
+                actor: "ann",
+                evidence: "seen",
+                early: true,
+            },
+        )
+        .await;
         row.unwrap().answer
     })
 }

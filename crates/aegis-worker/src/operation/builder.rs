@@ -93,7 +93,8 @@ impl<'a> OperationBuilder<'a> {
         self
     }
 
-    /// For `idempotent`: how long the downstream remembers the key. Past it, minus a margin, a person decides. Without it
+    /// For `idempotent`: how long the downstream remembers the key. Past it, minus the timeout of a call that may be under
+    /// way and a margin, a person decides. Without it
     /// the downstream is believed to remember for ever.
     pub fn key_retention(mut self, retention: Duration) -> Self {
         self.plan.key_retention = Some(storable(retention));

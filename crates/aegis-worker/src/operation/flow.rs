@@ -30,6 +30,7 @@ use crate::parts::Ledger;
 use crate::points::{Cut, Subject};
 use crate::poison::Poison;
 use crate::protocols::Part;
+use crate::self_fence::{boot_ns, to_ns};
 use crate::task_error::{EngineStop, TaskError};
 use crate::traced::new_span;
 use crate::writer::Pause;
@@ -51,6 +52,8 @@ enum Turn {
         /// No request of before can be on its way: it never left, or it is known that it did not happen.
         clean: bool,
         dispatches: i32,
+        /// When the downstream may have forgotten the key of an earlier request, on the boot-time clock.
+        forgets_ns: Option<i64>,
     },
     Probe {
         dispatches: i32,
@@ -83,15 +86,33 @@ where
         plan,
     };
     for _ in 0..LOOKS_MAX {
-        let (clean, probed, before) = match flow.turn().await? {
+        let (sending, probed) = match flow.turn().await? {
             Turn::Answer(entry) => return flow.answer(&entry),
-            Turn::Dispatch { clean, dispatches } => (clean, false, dispatches),
+            Turn::Dispatch {
+                clean,
+                dispatches,
+                forgets_ns,
+            } => (
+                Sending {
+                    clean,
+                    dispatches,
+                    forgets_ns,
+                },
+                false,
+            ),
             Turn::Probe { dispatches } => match flow.probe(probe.as_ref(), dispatches).await? {
                 Some(value) => return Ok(value),
-                None => (true, true, dispatches),
+                None => (
+                    Sending {
+                        clean: true,
+                        dispatches,
+                        forgets_ns: None,
+                    },
+                    true,
+                ),
             },
         };
-        if let Some(value) = flow.dispatch(clean, probed, before, &call).await? {
+        if let Some(value) = flow.dispatch(sending, probed, &call).await? {
             return Ok(value);
         }
         flow.reload().await?;
@@ -104,6 +125,14 @@ where
         ),
     )
     .into())
+}
+
+/// What is known while an operation is dispatched, perhaps several times.
+struct Sending {
+    /// Could no request of before, or of this loop, still arrive?
+    clean: bool,
+    dispatches: i32,
+    forgets_ns: Option<i64>,
 }
 
 impl Flow<'_> {
@@ -123,6 +152,7 @@ impl Flow<'_> {
             return Ok(Turn::Dispatch {
                 clean: true,
                 dispatches: 0,
+                forgets_ns: None,
             });
         };
         if entry.fingerprint != self.fingerprint {
@@ -146,13 +176,17 @@ impl Flow<'_> {
                 Ok(Turn::Dispatch {
                     clean: true,
                     dispatches,
+                    forgets_ns: None,
                 })
             }
             NextStep::Repeat => {
                 self.execution.may_begin()?;
+                let forgets_ns = left(entry.key_left_ms)
+                    .map(|ms| boot_ns().saturating_add(ms.saturating_mul(1_000_000)));
                 Ok(Turn::Dispatch {
                     clean: false,
                     dispatches,
+                    forgets_ns,
                 })
             }
             NextStep::Probe => {
@@ -211,9 +245,8 @@ impl Flow<'_> {
     /// Dispatches and calls, several times where the class allows it. `None`: the ledger refused, look again.
     async fn dispatch<T, F, Fut>(
         &self,
-        clean: bool,
+        sending: Sending,
         probed: bool,
-        before: i32,
         call: &F,
     ) -> Result<Option<T>, OperationError>
     where
@@ -221,9 +254,11 @@ impl Flow<'_> {
         F: Fn(OperationCall) -> Fut + Send + Sync,
         Fut: Future<Output = Result<T, CallError>> + Send,
     {
-        // Could a request of before, or of this loop, still arrive?
-        let mut clean = clean;
-        let mut dispatches = before;
+        let Sending {
+            mut clean,
+            mut dispatches,
+            mut forgets_ns,
+        } = sending;
         let mut pause = Pause::new();
         let mut message = String::new();
         for round in 0..=self.plan.repeats {
@@ -235,6 +270,7 @@ impl Flow<'_> {
                 }
             }
             self.at(Cut::Before).await;
+            let asked_ns = boot_ns();
             // Anew for each call: the ledger counts timeout and quiet period from the dispatch.
             match self
                 .execution
@@ -246,10 +282,20 @@ impl Flow<'_> {
             }
             self.execution.shared.counters.dispatched.add(1);
             self.execution.metrics().dispatched(self.plan.class);
-            if !self.execution.incarnation.fence.is_eligible() {
-                return Err(self.execution.lose().into());
+            if forgets_ns.is_none() {
+                forgets_ns = self
+                    .key_valid()
+                    .map(|valid| asked_ns.saturating_add(to_ns(valid)));
             }
             self.at(Cut::Dispatched).await;
+            // A worker can be slow here: what was true when the dispatch was applied is asked again before the call leaves.
+            if !self.execution.incarnation.fence.is_eligible() || self.execution.is_taken() {
+                return Err(self.execution.lose().into());
+            }
+            // A first request finds a fresh key whenever it arrives; a repeat must find the one of before.
+            if !clean && forgets_ns.is_some_and(|forgets_ns| boot_ns() >= forgets_ns) {
+                return Err(self.doubt("the downstream may have forgotten its key"));
+            }
             let left_at = Instant::now();
             let (span, began) = (new_span(), SystemTime::now());
             let calling = call(self.call(dispatches, Some(span)));
@@ -445,6 +491,16 @@ impl Flow<'_> {
         Ok(())
     }
 
+    /// How long after its first dispatch the key is surely known to a request that leaves: the request may be under way for
+    /// as long as its timeout.
+    fn key_valid(&self) -> Option<Duration> {
+        self.plan.key_retention.map(|retention| {
+            retention
+                .saturating_sub(self.plan.margin)
+                .saturating_sub(self.plan.timeout)
+        })
+    }
+
     fn dispatch_verb(&self, probed: bool, before: i32) -> DispatchVerb {
         let ms = duration_ms;
         DispatchVerb {
@@ -455,10 +511,7 @@ impl Flow<'_> {
             protocol: self.protocol(),
             timeout_ms: ms(self.plan.timeout).max(1),
             quiet_ms: ms(self.plan.quiet),
-            key_valid_ms: self
-                .plan
-                .key_retention
-                .map(|retention| ms(retention.saturating_sub(self.plan.margin))),
+            key_valid_ms: self.key_valid().map(ms),
             fingerprint: self.fingerprint.clone(),
             request: self.plan.request.to_string().into_bytes(),
             release: self.execution.shared.options.release.clone(),

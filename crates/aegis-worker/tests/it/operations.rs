@@ -1,5 +1,6 @@
 //! External side effects: the four classes, lost answers, probes, people.
 
+use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -7,6 +8,7 @@ use aegis_model::Resolution;
 use aegis_store::overrides::Decided;
 use aegis_store::{NewTask, RetryPolicy};
 use aegis_testkit::wait_until;
+use aegis_worker::points::{self, Listener, Reached};
 use aegis_worker::{
     CallError, Class, EngineStop, OperationCall, OperationError, Probe, TaskContext, TaskError,
     handler_fn, operation_id,
@@ -118,7 +120,7 @@ async fn unknown(bench: &Bench, task: Uuid) {
 async fn resolve(bench: &Bench, task: Uuid, resolution: Resolution, result: Option<&[u8]>) {
     let decided = bench
         .store
-        .resolve_operation(
+        .resolve_operation_early(
             task,
             &id_of(task),
             resolution,
@@ -180,7 +182,7 @@ async fn a_key_past_its_retention_is_not_repeated_and_a_person_decides() {
     let handler = charging!(downstream, |op| op
         .class(Class::Idempotent)
         .repeats(0)
-        .key_retention(Duration::from_millis(1050))
+        .key_retention(Duration::from_millis(1350))
         .margin(Duration::from_secs(1)));
     let worker = Running::start(bench.worker().handler(handler));
     let task = bench
@@ -235,6 +237,53 @@ async fn queryable_is_quiet_then_probed_and_what_happened_is_not_repeated() {
     let quiet = at - downstream.last_at();
     // Until timeout and quiet period are over, both counted from the call.
     assert!(quiet >= Duration::from_millis(700), "{quiet:?}");
+    worker.drain().await;
+}
+
+/// Holds an execution between its dispatch and its call, the second time it comes there.
+struct SlowSecond {
+    hold: Duration,
+    held: Mutex<usize>,
+}
+
+impl Listener for SlowSecond {
+    fn reached(&self, reached: Reached) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        Box::pin(async move {
+            if reached.point.cut == points::Cut::Dispatched {
+                let second = {
+                    let mut held = self.held.lock().unwrap();
+                    *held += 1;
+                    *held == 2
+                };
+                if second {
+                    tokio::time::sleep(self.hold).await;
+                }
+            }
+        })
+    }
+}
+
+/// Found by the explored model: a process can be slow between the reply to its dispatch and the call, with its lease renewed
+/// all the time; the downstream may have forgotten the key of the first call by then.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_repeat_does_not_leave_when_its_key_may_be_forgotten() {
+    let bench = Bench::new().await;
+    let slow = Arc::new(SlowSecond {
+        hold: Duration::from_secs(2),
+        held: Mutex::default(),
+    });
+    let downstream = Downstream::scripted(&[Answer::Cut]);
+    // The key is known for 2 s, less the 300 ms that a call may be under way.
+    let handler = charging!(downstream, |op| op
+        .class(Class::Idempotent)
+        .margin(Duration::ZERO)
+        .key_retention(Duration::from_secs(2)));
+    let listener: Arc<dyn Listener> = Arc::clone(&slow) as _;
+    let worker = Running::start(bench.worker().points(listener).handler(handler));
+    let task = bench.submit_task(quick_task("charge")).await;
+    unknown(&bench, task).await;
+    assert_eq!(downstream.calls().len(), 1);
+    assert_eq!(*slow.held.lock().unwrap(), 2);
     worker.drain().await;
 }
 

@@ -68,6 +68,9 @@ pub(super) struct ResolveArguments {
     /// What the handler gets as the operation's result (JSON); for `happened`.
     #[arg(long, value_name = "JSON")]
     result: Option<String>,
+    /// For `did-not-happen`: decides although a request may still arrive. Only with evidence that none is under way.
+    #[arg(long)]
+    early: bool,
     /// Who decides; default: the user of the shell.
     #[arg(long)]
     actor: Option<String>,
@@ -80,6 +83,7 @@ enum Decision {
         resolution: Resolution,
         result: Option<String>,
         evidence: String,
+        early: bool,
     },
 }
 
@@ -117,6 +121,7 @@ pub(super) async fn resolve(
         resolution: Resolution::from(arguments.r#as),
         result: arguments.result,
         evidence: arguments.evidence,
+        early: arguments.early,
     };
     let actor = find::actor(arguments.actor);
     decide(arguments.wanted, &decision, &actor, database, output).await
@@ -265,11 +270,19 @@ impl Decision {
                 resolution,
                 result,
                 evidence,
+                early,
             } => {
                 let result = result.as_deref().map(str::as_bytes);
-                store
-                    .resolve_operation(one.task, &one.id, *resolution, result, actor, evidence)
-                    .await?
+                let (task, id) = (one.task, &one.id);
+                if *early {
+                    store
+                        .resolve_operation_early(task, id, *resolution, result, actor, evidence)
+                        .await?
+                } else {
+                    store
+                        .resolve_operation(task, id, *resolution, result, actor, evidence)
+                        .await?
+                }
             }
         })
     }
@@ -300,6 +313,13 @@ fn decided(answer: &Decided, id: &str) -> Result<(), Failure> {
         Decided::NotUnknown => Err(Failure::new(
             Exit::Refused,
             format!("operation `{id}` is not unknown; see `aegis operation show {id}`"),
+        )
+        .with_code(ErrorCode::NOT_RESOLVABLE)),
+        Decided::Early(until) => Err(Failure::new(
+            Exit::Refused,
+            format!(
+                "operation `{id}` cannot be said not to have happened yet: a request may still arrive until {until}; wait for it, or pass --early with evidence that none is under way"
+            ),
         )
         .with_code(ErrorCode::NOT_RESOLVABLE)),
         Decided::TakenBy(who) => Err(Failure::new(

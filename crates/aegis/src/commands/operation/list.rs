@@ -132,7 +132,8 @@ fn row(o: &OperationFound) -> Vec<String> {
 fn summary(o: &OperationFound) -> Value {
     json!({
         "id": o.id, "task": o.task, "tenant": o.tenant, "name": o.name, "key": o.key, "class": class_word(o.class), "state": state_word(o.state),
-        "dispatches": o.dispatches, "epoch": o.epoch, "release": o.release, "dispatched_at": o.dispatched_at.map(at), "note": o.note,
+        "dispatches": o.dispatches, "epoch": o.epoch, "release": o.release, "dispatched_at": o.dispatched_at.map(at),
+        "quiet_until": o.quiet_until.map(at), "note": o.note,
         "taken_by": o.taken_by, "resolution": resolution_word(o.resolution), "resolved_by": o.resolved_by, "evidence": o.evidence,
     })
 }
