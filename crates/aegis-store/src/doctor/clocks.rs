@@ -31,16 +31,15 @@ fn judge_database(row: &ClockRow) -> Verdict {
 }
 
 pub(super) async fn here(look: &Look) -> Result<Verdict, StoreError> {
-    let (before, begun, row, took) = look
+    let (before, row, took) = look
         .at(async |conn| {
             // What the first statement of a connection costs beside the trip is not in this one.
             doctor::clock(&conn).await?;
             let (before, begun) = (Timestamp::now(), Instant::now());
             let row = doctor::clock(&conn).await?;
-            Ok((before, begun, row, begun.elapsed()))
+            Ok((before, row, begun.elapsed()))
         })
         .await?;
-    let _ = begun;
     let half = took.as_secs_f64() / 2.0;
     let ahead = before.duration_since(row.now).as_secs_f64() + half;
     Ok(judge_ahead("this machine", ahead, half))

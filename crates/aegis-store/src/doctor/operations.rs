@@ -37,16 +37,20 @@ fn judge_unknown(row: &UnknownOperationsRow) -> Verdict {
     } else {
         ""
     };
-    let mut seen = format!(
-        "{more}{} operations are unknown, {} of them taken by nobody",
+    let untaken = if row.untaken > 0 {
+        format!(" (dispatched up to {} ago)", lasting(untaken_s))
+    } else {
+        String::new()
+    };
+    let taken = if row.taken_s.is_some() {
+        format!("; taken up to {} ago", lasting(taken_s))
+    } else {
+        String::new()
+    };
+    let seen = format!(
+        "{more}{} operations are unknown, {} of them taken by nobody{untaken}{taken}",
         row.unknown, row.untaken
     );
-    if row.untaken > 0 {
-        seen.push_str(&format!(" (dispatched up to {} ago)", lasting(untaken_s)));
-    }
-    if row.taken_s.is_some() {
-        seen.push_str(&format!("; taken up to {} ago", lasting(taken_s)));
-    }
     let example = row.example.clone().unwrap_or_default();
     Verdict::new(severity, seen)
         .with(values)

@@ -298,8 +298,8 @@ mod tests {
     fn rows_beyond_slots_and_local_queue_are_told() {
         let judged = |running, executing| {
             judge_slots(&WorkersRow {
-                running,
                 executing,
+                running,
                 ..worker()
             })
             .severity

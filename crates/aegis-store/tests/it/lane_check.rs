@@ -12,7 +12,7 @@ use crate::support::{Bed, Worker, registration};
 /// A worker of a release that reads and writes these protocols of kind `k`.
 async fn serving(bed: &Bed, release: &str, min: i32, max: i32, writes: i32) -> Worker {
     bed.worker_with(&["k"], |registration| {
-        registration.release = release.to_owned();
+        release.clone_into(&mut registration.release);
         registration.build = format!("build-{release}");
         registration.capabilities[0].protocols = ProtocolRange::new(min, max, writes).unwrap();
     })
@@ -120,7 +120,7 @@ async fn every_state_a_task_can_wait_in_holds_its_last_reader() {
 #[tokio::test]
 async fn what_was_stored_since_decides_about_the_way_back() {
     let bed = Bed::new().await;
-    let old = serving(&bed, "v1", 1, 1, 1).await;
+    serving(&bed, "v1", 1, 1, 1).await;
     let new = serving(&bed, "v2", 1, 2, 2).await;
     let held = bed.claim(&new).await;
     let unknown = roll_back(&bed, "v1").await;
@@ -164,7 +164,6 @@ async fn what_was_stored_since_decides_about_the_way_back() {
         bed.store.may_roll_back(&said, 20).await.unwrap().answer,
         Answer::Yes
     );
-    let _ = old;
 }
 
 #[tokio::test]

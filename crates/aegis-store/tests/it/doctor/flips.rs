@@ -215,8 +215,8 @@ async fn a_held_snapshot_is_seen_with_who_and_since_when() {
         .start()
         .await
         .unwrap();
-    let pid: i32 = transaction
-        .query_one("select pg_backend_pid()", &[])
+    let pid: String = transaction
+        .query_one("select pg_backend_pid()::text", &[])
         .await
         .unwrap()
         .get(0);
@@ -226,7 +226,7 @@ async fn a_held_snapshot_is_seen_with_who_and_since_when() {
         .as_array()
         .unwrap()
         .iter()
-        .find(|one| one["name"] == pid.to_string())
+        .find(|one| one["name"].as_str() == Some(pid.as_str()))
         .unwrap_or_else(|| panic!("{found:?}"));
     // Although the reader itself may not see other sessions.
     assert!(

@@ -13,7 +13,7 @@ use aegis_store::worker::{Beat, LeaseConn};
 use crate::support::{Bed, Worker};
 
 /// What a look may take on a machine that is busy.
-const BOUND: Duration = Duration::from_secs(60);
+const BOUND: Duration = Duration::from_mins(1);
 
 /// A healthy database: a worker that has beaten, partitions for two weeks, jobs in time.
 struct Patient {

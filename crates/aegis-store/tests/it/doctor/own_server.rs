@@ -38,11 +38,8 @@ impl Own {
     }
 
     async fn severity(&self, id: &str) -> Severity {
-        let finding = examine(&self.server.url("aegis_reader", "postgres"), &[id])
-            .await
-            .remove(0);
-        eprintln!("{finding:?}");
-        finding.severity
+        let url = self.server.url("aegis_reader", "postgres");
+        examine(&url, &[id]).await.remove(0).severity
     }
 
     /// Changes a setting of the running server, and waits until a new session has it.
