@@ -196,7 +196,7 @@ fn errors_without_event(life: &Life, all: &mut Vec<Moment>) {
             let text = format!("the attempt failed with {}: {}", error.code, error.message);
             let mut failed = moment(error.at, Some(error.epoch), "failure", text);
             failed.worker = error.owner;
-            failed.detail = error.details.clone();
+            failed.detail.clone_from(&error.details);
             all.push(failed);
         }
     }

@@ -217,10 +217,10 @@ async fn by_filter(
     let would = if arguments.dry_run { "would be " } else { "" };
     let mut said = format!("{changed} {would}{}", told::done(change));
     if left_alone > 0 {
-        said.push_str(&format!(
-            "; {left_alone} left alone: {}",
+        said = format!(
+            "{said}; {left_alone} left alone: {}",
             reasons(&answers, change)
-        ));
+        );
     }
     note(&said);
     if let Some(waiting) = waiting.filter(|_| !arguments.dry_run && !to_wait_for.is_empty()) {

@@ -68,7 +68,7 @@ fn now(life: &Life, state: State) -> String {
                 task.claimed_at.map(ago).unwrap_or_default()
             );
             if let Some(asked) = task.cancel_at {
-                text.push_str(&format!("; asked to stop {} ago", ago(asked)));
+                text = format!("{text}; asked to stop {} ago", ago(asked));
             }
             text
         }

@@ -57,7 +57,7 @@ pub(super) async fn run(
                     task.epoch
                 );
                 if let Some(run_at) = task.run_at {
-                    text.push_str(&format!(", until {}", at(run_at)));
+                    text = format!("{text}, until {}", at(run_at));
                 }
                 if task.cancel_at.is_some() {
                     text.push_str(", asked to stop");

@@ -152,7 +152,11 @@ async fn submit(
     while !ended && stop.is_none() {
         let mut batch = Vec::new();
         let mut bad = Vec::new();
-        ended = collect(&mut lines, arguments, &mut batch, &mut bad, &mut stop).await;
+        let waits = flying.is_some();
+        ended = collect(
+            &mut lines, arguments, waits, &mut batch, &mut bad, &mut stop,
+        )
+        .await;
         // What was found bad while reading is told when everything before it has its answer.
         settle(&mut flying, &mut done, &progress, output).await?;
         for (number, problem) in bad {
@@ -199,17 +203,18 @@ async fn submit(
     })
 }
 
-/// Fills a batch. True: there are no more lines.
+/// Fills a batch. True: there are no more lines. `waits`: one is in flight, whose answers must not wait for the next line.
 async fn collect(
     lines: &mut Receiver<Item>,
     arguments: &StreamArguments,
+    waits: bool,
     batch: &mut Vec<(u64, NewTask)>,
     bad: &mut Vec<(u64, String)>,
     stop: &mut Option<Stop>,
 ) -> bool {
     let mut bytes = 0;
     while batch.len() < usize::from(arguments.batch) && bytes < BATCH_BYTES {
-        let item = if batch.is_empty() && bad.is_empty() {
+        let item = if batch.is_empty() && bad.is_empty() && !waits {
             lines.recv().await
         } else {
             match tokio::time::timeout(IDLE, lines.recv()).await {

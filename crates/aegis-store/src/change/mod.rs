@@ -6,6 +6,9 @@
 //!
 //! Never: hold a lock between pages; wait for a row that somebody holds while holding others.
 
+mod answer;
+mod sweep;
+
 use std::collections::BTreeSet;
 
 use aegis_model::State;
@@ -13,9 +16,12 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use crate::error::StoreError;
-use crate::filter::{TaskFilter, Walk, Wanted};
+use crate::filter::{TaskFilter, Wanted};
 use crate::generated::task;
 use crate::store::Store;
+
+pub use self::answer::{Answer, Skip};
+pub use self::sweep::Sweep;
 
 /// How many tasks a statement changes.
 pub const PAGE_TASKS: usize = 500;
@@ -101,139 +107,6 @@ pub struct By {
     pub reason: String,
 }
 
-/// What became of one task.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Answer {
-    /// Cancelled: it had not started.
-    Cancelled,
-    /// It runs: its worker is told, and after `kill_after` it is ended for it.
-    Requested,
-    /// An operation is open: it is cancelled when that is settled.
-    Pending,
-    /// Ready now.
-    Ready,
-    /// Waits for its new time.
-    Scheduled,
-    /// Has its new priority.
-    Reprioritised,
-    /// Sent again.
-    Redriven,
-    /// Given up for good.
-    Discarded,
-    /// Its payload is gone.
-    Erased,
-    /// Left alone.
-    Skipped(Skip),
-}
-
-/// Why a task was left alone.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Skip {
-    /// There is no such task.
-    Missing,
-    /// It is not in a state of the filter any more.
-    MovedOn,
-    /// Somebody held its row for too long.
-    Busy,
-    /// It has ended.
-    Ended,
-    /// It is parked: redrive or discard it.
-    Parked,
-    /// It has not ended.
-    Live,
-    /// It does not wait for its time.
-    NotWaiting,
-    /// It is ready already.
-    ReadyAlready,
-    /// It waits, but not after a failed attempt.
-    NotFailed,
-    /// It would start after its deadline.
-    PastDeadline,
-    /// It has that time, or that priority.
-    Same,
-    /// Its payload is gone already.
-    ErasedAlready,
-    /// The database refused it.
-    Refused(String),
-}
-
-impl Answer {
-    fn of(word: &str, problem: Option<String>) -> Self {
-        let skip = match word {
-            "cancelled" => return Self::Cancelled,
-            "requested" => return Self::Requested,
-            "pending" => return Self::Pending,
-            "ready" => return Self::Ready,
-            "scheduled" => return Self::Scheduled,
-            "reprioritised" => return Self::Reprioritised,
-            "redriven" => return Self::Redriven,
-            "discarded" => return Self::Discarded,
-            "erased" => return Self::Erased,
-            "missing" => Skip::Missing,
-            "moved_on" => Skip::MovedOn,
-            "busy" => Skip::Busy,
-            "ended" => Skip::Ended,
-            "parked" => Skip::Parked,
-            "live" => Skip::Live,
-            "not_waiting" => Skip::NotWaiting,
-            "ready_already" => Skip::ReadyAlready,
-            "not_failed" => Skip::NotFailed,
-            "past_deadline" => Skip::PastDeadline,
-            "same" => Skip::Same,
-            "erased_already" => Skip::ErasedAlready,
-            other => Skip::Refused(problem.unwrap_or_else(|| {
-                format!("the database answered `{other}`, which this version does not know")
-            })),
-        };
-        Self::Skipped(skip)
-    }
-
-    /// Why it was left alone, when it was.
-    pub fn skip(&self) -> Option<&Skip> {
-        match self {
-            Self::Skipped(skip) => Some(skip),
-            _ => None,
-        }
-    }
-
-    /// The stable word.
-    pub fn word(&self) -> &'static str {
-        match self {
-            Self::Cancelled => "cancelled",
-            Self::Requested => "requested",
-            Self::Pending => "pending",
-            Self::Ready => "ready",
-            Self::Scheduled => "scheduled",
-            Self::Reprioritised => "reprioritised",
-            Self::Redriven => "redriven",
-            Self::Discarded => "discarded",
-            Self::Erased => "erased",
-            Self::Skipped(skip) => skip.word(),
-        }
-    }
-}
-
-impl Skip {
-    /// The stable word.
-    pub fn word(&self) -> &'static str {
-        match self {
-            Self::Missing => "missing",
-            Self::MovedOn => "moved_on",
-            Self::Busy => "busy",
-            Self::Ended => "ended",
-            Self::Parked => "parked",
-            Self::Live => "live",
-            Self::NotWaiting => "not_waiting",
-            Self::ReadyAlready => "ready_already",
-            Self::NotFailed => "not_failed",
-            Self::PastDeadline => "past_deadline",
-            Self::Same => "same",
-            Self::ErasedAlready => "erased_already",
-            Self::Refused(_) => "refused",
-        }
-    }
-}
-
 /// One task and what became of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Changed {
@@ -245,47 +118,6 @@ pub struct Changed {
     pub parked: bool,
     /// What became of it.
     pub answer: Answer,
-}
-
-/// A change of all that a filter finds: its pages, one after another.
-#[derive(Debug, Clone)]
-pub struct Sweep {
-    walk: Walk,
-    change: Change,
-    by: By,
-    dry: bool,
-    /// How many more may be met.
-    left: i64,
-}
-
-impl Sweep {
-    /// The next page; `None`: all were met. Everything before it is committed, and what was changed does not match again:
-    /// a sweep that was broken off is begun anew.
-    ///
-    /// # Errors
-    /// As [`Store::change`]; the page may be tried again.
-    pub async fn page(&mut self, store: &Store) -> Result<Option<Vec<Changed>>, StoreError> {
-        while !self.walk.is_done() && self.left > 0 {
-            let mut ahead = self.walk.clone();
-            let page = i64::try_from(PAGE_TASKS).unwrap_or(i64::MAX);
-            let found = ahead.page(store, page.min(self.left)).await?;
-            let ids: Vec<Uuid> = found.iter().map(|task| task.id).collect();
-            let changed = if ids.is_empty() {
-                Vec::new()
-            } else {
-                let wanted = Some(self.walk.wanted().clone());
-                store
-                    .change_page(ids, self.change, &self.by, self.dry, wanted)
-                    .await?
-            };
-            self.walk = ahead;
-            self.left -= i64::try_from(found.len()).unwrap_or(self.left);
-            if !changed.is_empty() {
-                return Ok(Some(changed));
-            }
-        }
-        Ok(None)
-    }
 }
 
 impl Store {
@@ -359,7 +191,7 @@ impl Store {
         .await
     }
 
-    async fn change_page(
+    pub(crate) async fn change_page(
         &self,
         ids: Vec<Uuid>,
         change: Change,
