@@ -23,8 +23,8 @@ SELECT aegis.uuid7_nth((extract(epoch FROM now()) * 1000)::bigint, n / 4000 * 12
 FROM ids i, generate_series(1, 980000) n,
     LATERAL (SELECT CASE WHEN n % 100 < 72 THEN 1 WHEN n % 100 < 90 THEN 0 WHEN n % 100 < 98 THEN 3 ELSE 4 END AS s) x;
 INSERT INTO aegis.task (id, lane, tenant, state, ord, owner, claim_id, claimed_at, floor, timeline)
-SELECT aegis.uuid7(), i.lanes[1 + n % 400], i.tenants[1], 2, n, w.id, gen_random_uuid(), now(), l.floor, l.timeline
-FROM ids i, generate_series(1, 400) n, new_worker w, aegis.lineage() l WHERE NOT w.ended;
+SELECT aegis.uuid7(), i.lanes[1 + m % 400], i.tenants[1], 2, m, w.id, gen_random_uuid(), now(), l.floor, l.timeline
+FROM ids i, generate_series(1, 400) m, new_worker w, aegis.lineage() l WHERE NOT w.ended;
 INSERT INTO aegis.parked (id, lane, tenant, policy, state, priority, failures, interruptions, crashes, snoozes, open_ops, parts, epoch, rev,
     parked_at, error)
 SELECT aegis.uuid7(), i.lanes[1 + n % 400], i.tenants[1], 0, 6, 5, 10, 0, 0, 0, 0, false, 1, 1, now(), '{}' FROM ids i, generate_series(1, 20000) n;
