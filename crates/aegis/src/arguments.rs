@@ -8,6 +8,9 @@ use crate::commands::{completion, db, demo, dev, doctor, lane, operation, task, 
 use crate::database::DatabaseArguments;
 use crate::output::Output;
 
+/// Above the options that every command has.
+pub(crate) const ALL: &str = "For all commands";
+
 /// Tasks that survive crashes, drains and new versions.
 #[derive(Debug, Parser)]
 #[command(
@@ -21,16 +24,16 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     pub(crate) database: DatabaseArguments,
     /// How results are printed.
-    #[arg(long, short, global = true, value_enum, default_value_t)]
+    #[arg(long, short, global = true, help_heading = ALL, value_enum, default_value_t)]
     pub(crate) output: Output,
     /// When colours are used; `auto` means on a terminal, unless NO_COLOR is set.
-    #[arg(long, global = true, value_enum, default_value_t, value_name = "WHEN")]
+    #[arg(long, global = true, help_heading = ALL, value_enum, default_value_t, value_name = "WHEN")]
     pub(crate) color: ColorChoice,
     /// What is logged to stderr, such as `info` or `aegis_worker=debug`.
     #[arg(
         long,
         env = "AEGIS_LOG",
-        global = true,
+        global = true, help_heading = ALL,
         default_value = "warn",
         value_name = "FILTER"
     )]
@@ -39,17 +42,17 @@ pub(crate) struct Arguments {
     #[arg(
         long,
         env = "AEGIS_LOG_FORMAT",
-        global = true,
+        global = true, help_heading = ALL,
         value_enum,
         default_value_t,
         value_name = "FORMAT"
     )]
     pub(crate) log_format: LogFormat,
     /// The configuration file (TOML); default: ./aegis.toml, then aegis/aegis.toml in the user's configuration folder.
-    #[arg(long, env = "AEGIS_CONFIG", global = true, value_name = "FILE")]
+    #[arg(long, env = "AEGIS_CONFIG", hide_env_values = true, global = true, help_heading = ALL, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
     /// Prints every setting of the command with its value, its unit and where it came from, and does nothing else.
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = ALL)]
     pub(crate) print_config: bool,
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -70,7 +73,7 @@ pub(crate) enum Command {
     /// A PostgreSQL that keeps its data and a worker with example handlers, for trying things out.
     #[command(after_help = dev::EXAMPLES)]
     Dev(dev::DevArguments),
-    /// Runs a worker; or lists and drains workers.
+    /// Runs a worker; lists, shows and drains workers.
     Worker(Box<worker::WorkerArguments>),
     /// Submits, lists, shows, watches and ends tasks.
     Task(task::TaskArguments),

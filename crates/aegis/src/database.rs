@@ -3,6 +3,7 @@
 use aegis_store::{Config, Store};
 use clap::Args;
 
+use crate::arguments::ALL;
 use crate::exit::Exit;
 use crate::failure::Failure;
 
@@ -15,6 +16,7 @@ pub(crate) struct DatabaseArguments {
         env = "AEGIS_DATABASE_URL",
         hide_env_values = true,
         global = true,
+        help_heading = ALL,
         value_name = "URL"
     )]
     database_url: Option<String>,
@@ -24,6 +26,7 @@ pub(crate) struct DatabaseArguments {
         env = "AEGIS_DATABASE_DIRECT_URL",
         hide_env_values = true,
         global = true,
+        help_heading = ALL,
         value_name = "URL"
     )]
     database_direct_url: Option<String>,
@@ -38,7 +41,7 @@ impl DatabaseArguments {
     /// The URL as given.
     pub(crate) fn url(&self) -> Result<&str, Failure> {
         self.database_url.as_deref().ok_or_else(|| {
-            Failure::new(Exit::Usage, "no database given; pass --database-url or set AEGIS_DATABASE_URL (aegis demo --keep prints one)")
+            Failure::new(Exit::Usage, "no database given; pass --database-url, set AEGIS_DATABASE_URL, or write database_url into aegis.toml (aegis dev starts one and prints its URL)")
         })
     }
 

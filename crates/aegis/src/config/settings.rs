@@ -11,12 +11,15 @@ use super::file::File;
 /// The commands that have settings, and which of their flags are none: what belongs to one call.
 const PLACES: [(&[&str], &[&str]); 6] = [
     (&[], &["config", "print_config", "help", "version"]),
-    (&["worker"], &["help"]),
+    (&["worker"], &WORKER_NONE),
     (&["dev"], &["help", "reset", "yes"]),
     (&["db", "install"], &["help"]),
     (&["db", "maintain"], &["help"]),
     (&["task", "submit"], &SUBMIT_NONE),
 ];
+
+/// Their order says what belongs together, which only a command line has.
+const WORKER_NONE: [&str; 4] = ["help", "kind", "protocol", "exec"];
 
 /// What one task is about is no setting.
 const SUBMIT_NONE: [&str; 16] = [
@@ -158,7 +161,10 @@ fn at_place(
 }
 
 fn adapt(argument: Arg, setting: &Setting, values: Option<&[String]>) -> Arg {
-    let mut argument = argument.env(setting.environment.clone());
+    // Their values are shown by `--print-config`, masked.
+    let mut argument = argument
+        .env(setting.environment.clone())
+        .hide_env_values(true);
     if setting.is_switch() {
         // `1`, `true`, `yes`, `on` and their opposites, as people write them into an environment.
         argument = argument.value_parser(BoolishValueParser::new());

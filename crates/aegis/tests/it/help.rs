@@ -16,18 +16,22 @@ async fn process_the_whole_help_is_as_it_was_read() {
     let mut text = String::new();
     let mut open = vec![Vec::new()];
     while let Some(path) = open.pop() {
-        let words: Vec<&str> = path.iter().map(String::as_str).chain(["--help"]).collect();
+        let words: Vec<&str> = path.iter().map(String::as_str).chain(["-h"]).collect();
         let mut command = command(None, &words);
         // What clap takes for the width where there is no terminal.
         command.env_remove("COLUMNS");
         let ran = run(command).await;
         assert_eq!((ran.code, ran.stderr.as_str()), (0, ""), "{words:?}");
+        let help = if path.is_empty() {
+            ran.stdout.clone()
+        } else {
+            own(&ran.stdout)
+        };
         text.push_str(&format!(
-            "$ aegis {}\n{}\n",
+            "$ aegis {}\n{}\n\n",
             words.join(" "),
-            ran.stdout.trim_end()
+            help.trim_end()
         ));
-        text.push('\n');
         let mut below: Vec<Vec<String>> = verbs(&ran.stdout)
             .map(|verb| [path.clone(), vec![verb]].concat())
             .collect();
@@ -49,6 +53,14 @@ async fn process_the_whole_help_is_as_it_was_read() {
         "the help changed at line {:?} of {GOLDEN}; read it, then run with UPDATE_GOLDEN=1",
         differs.map(|line| line + 1)
     );
+}
+
+/// Without what every command has, which stands in the first.
+fn own(help: &str) -> String {
+    let blocks = help
+        .split("\n\n")
+        .filter(|block| !block.starts_with("For all commands:"));
+    blocks.collect::<Vec<_>>().join("\n\n")
 }
 
 /// The names below `Commands:`.

@@ -18,6 +18,11 @@ use crate::traced;
 
 const KILL_AFTER_MS: u64 = limits::KILL_AFTER_MS.unsigned_abs();
 
+const DRAIN: &str = "Draining";
+const GATHER: &str = "How much is gathered";
+const NAMES: &str = "What it is called";
+const LEASE: &str = "Lease and ends";
+
 #[derive(Debug, Args)]
 pub(super) struct RunArguments {
     #[command(flatten)]
@@ -29,59 +34,59 @@ pub(super) struct RunArguments {
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=10_000))]
     slots: u16,
     /// What people call it.
-    #[arg(long, default_value = "worker")]
+    #[arg(help_heading = NAMES, long, default_value = "worker")]
     name: String,
     /// The release that it belongs to.
-    #[arg(long, env = "AEGIS_RELEASE", default_value = "none")]
+    #[arg(help_heading = NAMES, long, env = "AEGIS_RELEASE", default_value = "none")]
     release: String,
     /// The identity of its build.
-    #[arg(long, env = "AEGIS_BUILD", default_value = "none")]
+    #[arg(help_heading = NAMES, long, env = "AEGIS_BUILD", default_value = "none")]
     build: String,
     /// Its lease: after a crash its tasks are taken over when it has run out.
-    #[arg(long, default_value_t = limits::LEASE_TTL_MS, value_parser = clap::value_parser!(u64).range(100..=3_600_000))]
+    #[arg(help_heading = LEASE, long, default_value_t = limits::LEASE_TTL_MS, value_parser = clap::value_parser!(u64).range(100..=3_600_000))]
     lease_ttl_ms: u64,
     /// How old a claim has to be before it counts as lost when this worker does not name it; default: half of the lease.
-    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=3_600_000))]
+    #[arg(help_heading = LEASE, long, value_parser = clap::value_parser!(u64).range(1..=3_600_000))]
     start_ttl_ms: Option<u64>,
     /// How long an execution may go on after it was asked to stop, before the worker gives up on it.
-    #[arg(long, default_value_t = KILL_AFTER_MS, value_parser = clap::value_parser!(u64).range(0..=86_400_000))]
+    #[arg(help_heading = LEASE, long, default_value_t = KILL_AFTER_MS, value_parser = clap::value_parser!(u64).range(0..=86_400_000))]
     kill_after_ms: u64,
     /// The time between SIGTERM and SIGKILL; the four budgets below have to fit into it.
-    #[arg(long, env = "AEGIS_GRACE_PERIOD_S", value_parser = seconds)]
+    #[arg(help_heading = DRAIN, long, env = "AEGIS_GRACE_PERIOD_S", value_parser = seconds)]
     grace_period_s: Option<Duration>,
     /// After SIGTERM: for closing the gate.
-    #[arg(long, default_value = "10", value_parser = seconds)]
+    #[arg(help_heading = DRAIN, long, default_value = "10", value_parser = seconds)]
     stop_acquiring_s: Duration,
     /// Then: for what runs, until it is asked to stop.
-    #[arg(long, default_value = "420", value_parser = seconds)]
+    #[arg(help_heading = DRAIN, long, default_value = "420", value_parser = seconds)]
     drain_s: Duration,
     /// Then: for stopping and saving.
-    #[arg(long, default_value = "30", value_parser = seconds)]
+    #[arg(help_heading = DRAIN, long, default_value = "30", value_parser = seconds)]
     cancel_s: Duration,
     /// Then: for reporting and ending.
-    #[arg(long, default_value = "140", value_parser = seconds)]
+    #[arg(help_heading = DRAIN, long, default_value = "140", value_parser = seconds)]
     exit_margin_s: Duration,
     /// How long a finished execution waits for others to be written with.
-    #[arg(long, default_value_t = limits::COMPLETION_GROUP_MS, value_parser = clap::value_parser!(u64).range(0..=1000))]
+    #[arg(help_heading = GATHER, long, default_value_t = limits::COMPLETION_GROUP_MS, value_parser = clap::value_parser!(u64).range(0..=1000))]
     completion_group_ms: u64,
     /// The most finished executions that are written together.
-    #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u16).range(1..=500))]
+    #[arg(help_heading = GATHER, long, default_value_t = 200, value_parser = clap::value_parser!(u16).range(1..=500))]
     completion_group_rows: u16,
     /// So much work is claimed ahead where tasks are very short; 0: none.
-    #[arg(long, default_value_t = limits::LOCAL_QUEUE_WORK_MS, value_parser = clap::value_parser!(u64).range(0..=10_000))]
+    #[arg(help_heading = GATHER, long, default_value_t = limits::LOCAL_QUEUE_WORK_MS, value_parser = clap::value_parser!(u64).range(0..=10_000))]
     local_queue_ms: u64,
     /// The most tasks that are claimed at once.
-    #[arg(long, default_value_t = 500, value_parser = clap::value_parser!(u16).range(1..=500))]
+    #[arg(help_heading = GATHER, long, default_value_t = 500, value_parser = clap::value_parser!(u16).range(1..=500))]
     claim_max: u16,
     /// How long handlers may block every thread before the worker gives its lease up and ends with code 14.
-    #[arg(long, default_value = "60", value_parser = seconds)]
+    #[arg(help_heading = LEASE, long, default_value = "60", value_parser = seconds)]
     stuck_after_s: Duration,
     /// Where health (/livez, /readyz) and metrics (/metrics) are shown, without a password: ADDRESS:PORT, port 0 for a free
     /// one; `none`: nowhere.
     #[arg(long, default_value = "127.0.0.1:0", value_parser = listen, value_name = "ADDRESS")]
     listen: Listen,
     /// Which installation this is, such as production: a label of its metrics.
-    #[arg(long, env = "AEGIS_ENVIRONMENT", default_value = "none")]
+    #[arg(help_heading = NAMES, long, env = "AEGIS_ENVIRONMENT", default_value = "none")]
     environment: String,
     /// Operations may call loopback and private networks too, not public addresses only.
     #[arg(long)]
