@@ -4,7 +4,6 @@
 //! series are there from the start. So no alert sees a zero that nobody measured, and `time() - companion` is large until
 //! somebody did.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -69,7 +68,7 @@ impl Family {
         let name = format!("{}_last_evaluated_timestamp_seconds", self.name);
         let help = format!("When {} was evaluated; 0: never.", self.name);
         let at = |one: Option<Evaluated>| one.map_or(0.0, |one| unix_seconds(one.at));
-        self.print_as(&name, Cow::Owned(help), at, encoder)
+        self.print_as(&name, &help, at, encoder)
     }
 
     /// Prints the gauge without its companion: for a fact that nobody evaluates.
@@ -78,13 +77,13 @@ impl Family {
     /// The writer's.
     pub fn print_alone(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let value = |one: Option<Evaluated>| one.map_or(f64::NAN, |one| one.value);
-        self.print_as(self.name, Cow::Borrowed(self.help), value, encoder)
+        self.print_as(self.name, self.help, value, encoder)
     }
 
     fn print_as(
         &self,
         name: &str,
-        help: Cow<'static, str>,
+        help: &str,
         number: impl Fn(Option<Evaluated>) -> f64,
         encoder: &mut DescriptorEncoder<'_>,
     ) -> fmt::Result {

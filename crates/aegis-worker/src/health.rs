@@ -128,7 +128,7 @@ mod tests {
     use crate::worker::Worker;
 
     const TTL: Duration = Duration::from_secs(30);
-    const STUCK: Duration = Duration::from_secs(60);
+    const STUCK: Duration = Duration::from_mins(1);
 
     fn probed() -> Probed {
         let config = Config::from_url("postgresql://nobody@127.0.0.1:1/none").unwrap();

@@ -118,12 +118,11 @@ impl Execution {
         let looking = self.shared.store.last_attempt(held.task, held.epoch);
         let before = match tokio::time::timeout(LOOK_BACK_MAX, looking).await {
             Ok(Ok(Some(before))) => before,
-            Ok(Ok(None)) => return,
+            Ok(Ok(None)) | Err(_) => return,
             Ok(Err(error)) => {
                 tracing::debug!(error = %error, "the attempt before this one cannot be read; its span is not linked");
                 return;
             }
-            Err(_) => return,
         };
         let place = Place {
             span_id: span_of(held.task, before.epoch),

@@ -244,10 +244,7 @@ impl Watching {
         }
     }
 
-    #[expect(
-        clippy::exit,
-        reason = "nobody else can: what would return is blocked, or did not return in its time"
-    )]
+    /// Nobody else can end it: what would return is blocked, or did not return in its time.
     fn end_if_over(&self) {
         let Some((at, exit)) = self.deadline else {
             return;
