@@ -29,6 +29,8 @@ async fn idle(setting: &Setting) -> anyhow::Result<f64> {
         .name("idle")
         .handler(noop)
         .slots(10)
+        // Watched, as `aegis worker` is: its looks at the database are queries too.
+        .listen(Some((std::net::Ipv4Addr::LOCALHOST, 0).into()))
         .build()?;
     let handle = worker.handle();
     let running = tokio::spawn(worker.run(std::future::pending()));

@@ -20,6 +20,7 @@ mod interleave_write;
 mod lane_check;
 mod life;
 mod lineage;
+mod observe;
 mod order;
 mod partitions;
 mod pinned;
