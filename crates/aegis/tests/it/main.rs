@@ -12,6 +12,7 @@ mod demo;
 mod dev;
 mod doctor;
 mod exit_codes;
+mod first_handler;
 mod help;
 mod holder;
 mod lane;
