@@ -5,6 +5,9 @@
 use serde::Serialize;
 use serde_json::Value;
 
+/// How many equally bad findings are told in words; all of them stand in the values.
+const TOLD: usize = 3;
+
 /// How bad it is, in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -78,19 +81,29 @@ impl Verdict {
         self
     }
 
-    /// The worst of several; equally bad ones are told together. `None` for none.
+    /// The worst of several; equally bad ones are told together, the first three of them. `None` for none.
     pub(super) fn worst(all: Vec<Self>) -> Option<Self> {
         let severity = all.iter().map(|one| one.severity).max()?;
-        let mut worst = all.into_iter().filter(|one| one.severity == severity);
-        let mut told = worst.next()?;
-        for other in worst {
-            told.seen.push_str("; ");
-            told.seen.push_str(&other.seen);
-            for step in other.todo {
+        let worst: Vec<Self> = all
+            .into_iter()
+            .filter(|one| one.severity == severity)
+            .collect();
+        let more = worst.len().saturating_sub(TOLD);
+        let mut told = Self::new(severity, String::new());
+        for one in worst.into_iter().take(TOLD) {
+            if !told.seen.is_empty() {
+                told.seen.push_str("; ");
+            }
+            told.seen.push_str(&one.seen);
+            for step in one.todo {
                 if !told.todo.contains(&step) {
                     told.todo.push(step);
                 }
             }
+        }
+        if more > 0 {
+            told.seen.push_str("; and more: ");
+            told.seen.push_str(&more.to_string());
         }
         Some(told)
     }
@@ -139,9 +152,11 @@ mod tests {
 
     #[test]
     fn equally_bad_ones_are_told_together_and_done_once() {
-        let one = |seen| Verdict::new(Severity::Warning, seen).todo("x");
+        let one = |seen: &str| Verdict::new(Severity::Warning, seen).todo("x");
         let found = Verdict::worst(vec![one("a"), one("b"), Verdict::ok("c")]).unwrap();
         assert_eq!((found.seen.as_str(), found.todo.len()), ("a; b", 1));
+        let many = (0..5).map(|n| one(&n.to_string())).collect();
+        assert_eq!(Verdict::worst(many).unwrap().seen, "0; 1; 2; and more: 2");
         assert!(Verdict::worst(Vec::new()).is_none());
         assert!(Verdict::ok("c").todo("x").todo.is_empty());
     }
