@@ -143,16 +143,16 @@ fn details(facts: &Facts) -> Value {
 mod tests {
     use super::*;
 
-    fn ended(status: Status, by: By) -> Option<Ended> {
-        Some(Ended {
+    fn ended(status: Status, by: By) -> Ended {
+        Ended {
             status: Some(status),
             by,
             left: 0,
-        })
+        }
     }
 
-    fn last(line: &str) -> Option<FromHandler> {
-        Some(FromHandler::parse(line.as_bytes()).unwrap())
+    fn last(line: &str) -> FromHandler {
+        FromHandler::parse(line.as_bytes()).unwrap()
     }
 
     fn shown(facts: Facts) -> String {
@@ -214,8 +214,8 @@ mod tests {
             (None, Status::Signal(9), By::Lease, "postponed by 0 ms"),
         ] {
             let facts = Facts {
-                last: said.and_then(last),
-                ended: ended(status, by),
+                last: said.map(last),
+                ended: Some(ended(status, by)),
                 ..Facts::default()
             };
             assert_eq!(shown(facts), wanted, "{said:?} {status:?} {by:?}");
@@ -227,20 +227,20 @@ mod tests {
         let facts = Facts {
             fault: Some(Fault::OutputClosed),
             cancelled: Some(CancelReason::Drain),
-            ended: ended(Status::Signal(15), By::Itself),
+            ended: Some(ended(Status::Signal(15), By::Itself)),
             ..Facts::default()
         };
         assert_eq!(shown(facts.clone()), "stopped Drain");
         let raised = Facts {
             raised: Some(EngineStop::SettlingOnly),
-            last: last(RESULT),
+            last: Some(last(RESULT)),
             ..facts.clone()
         };
         assert!(shown(raised).contains("only settles"), "the engine stands");
         let finished = Facts {
             fault: None,
-            last: last(RESULT),
-            ended: ended(Status::Code(0), By::Itself),
+            last: Some(last(RESULT)),
+            ended: Some(ended(Status::Code(0), By::Itself)),
             ..facts
         };
         assert_eq!(
@@ -254,7 +254,7 @@ mod tests {
     fn a_fault_is_told_with_the_last_words() {
         let facts = Facts {
             fault: Some(Fault::LongLine(9)),
-            ended: ended(Status::Signal(9), By::Order),
+            ended: Some(ended(Status::Signal(9), By::Order)),
             stderr: vec!["Traceback".to_owned(), "KeyError: 'x'".to_owned()],
             ..Facts::default()
         };

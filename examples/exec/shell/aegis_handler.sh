@@ -39,9 +39,17 @@ aegis_string() {
     printf '"%s"' "$(printf '%s' "$1" | tr '\n\t\r' '   ' | sed 's/\\/\\\\/g; s/"/\\"/g')"
 }
 
+# Milliseconds since the machine's boot, sleep included, as the worker counts them.
+aegis_now_ms() {
+    read -r aegis_up aegis_idle < /proc/uptime
+    printf '%s0' "${aegis_up%.*}${aegis_up#*.}"
+}
+
 # Sends a request (without its type and id) and waits for its reply: sets $reply and $answer.
 aegis_ask() {
     aegis_id=$((aegis_id + 1))
+    # Before it is sent: what the reply allows is counted from here.
+    aegis_asked_ms=$(aegis_now_ms)
     printf '{"type":"%s","id":%s%s}\n' "$1" "$aegis_id" "${2:+,$2}"
     while :; do
         # Without a worker nothing that is done here is accepted any more.
@@ -80,24 +88,35 @@ aegis_save_step() {
     value=$3
 }
 
+# When the worker's eligibility may have run out meanwhile, nobody is called: it is asked once more.
+aegis_in_time() {
+    while [ "$answer" = call ]; do
+        aegis_valid_ms=${reply##*'"valid_for_ms":'}
+        aegis_valid_ms=${aegis_valid_ms%%[!0-9]*}
+        [ "$(aegis_now_ms)" -lt $((aegis_asked_ms + aegis_valid_ms)) ] && break
+        aegis_ask settle "$aegis_place,\"outcome\":\"not_applied\",\"message\":\"the eligibility may have run out\""
+    done
+    operation=$(aegis_field operation)
+}
+
 # aegis_operation NAME KEY CLASS MORE: sets $answer to call, probe, done, refused, compensated or given_up; for call and probe
 # the id that the other side gets is in $operation. MORE is further fields as JSON, or empty.
 aegis_operation() {
     aegis_place="\"name\":$(aegis_string "$1"),\"key\":$(aegis_string "$2")"
     aegis_ask operation "$aegis_place,\"class\":\"$3\"${4:+,$4}"
-    operation=$(aegis_field operation)
+    aegis_in_time
 }
 
 # aegis_settle OUTCOME RESULT: after call. Sets $answer again: done, or call once more.
 aegis_settle() {
     aegis_ask settle "$aegis_place,\"outcome\":\"$1\"${2:+,\"result\":$2}"
-    operation=$(aegis_field operation)
+    aegis_in_time
 }
 
 # aegis_probed FOUND RESULT: after probe. Sets $answer again: done, or call.
 aegis_probed() {
     aegis_ask probed "$aegis_place,\"found\":\"$1\"${2:+,\"result\":$2}"
-    operation=$(aegis_field operation)
+    aegis_in_time
 }
 
 # aegis_log LEVEL TEXT

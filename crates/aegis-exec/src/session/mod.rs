@@ -230,14 +230,13 @@ impl Conversation<'_> {
                 Err(error) => self.fault(Fault::Version(error)),
             },
             (_, FromHandler::Log(log)) if self.phase != Phase::Hello => {
-                write_log(log.level, log.message)
+                write_log(log.level, log.message);
             }
             (Phase::Hello, other) => self.out_of_turn(&other, "before its hello"),
             (Phase::Running, FromHandler::Hello(_)) => {
                 self.fault(out_of_turn("hello", "twice"));
             }
-            (Phase::Running, FromHandler::Progress(_))
-            | (Phase::Over, FromHandler::Progress(_)) => {
+            (Phase::Running | Phase::Over, FromHandler::Progress(_)) => {
                 self.ctx.progress();
             }
             (Phase::Running, message) if message.is_end() => self.ended(message),

@@ -108,35 +108,40 @@ impl Turns {
             FromHandler::Settle(settle) => {
                 let place = Place::new(&settle.name, &settle.key);
                 self.pass(&place, Said::Settle(settle))
-                    .ok_or_else(|| "for an operation that was not answered `call`".to_owned())
             }
             FromHandler::Probed(probed) => {
                 let place = Place::new(&probed.name, &probed.key);
                 self.pass(&place, Said::Probed(probed))
-                    .ok_or_else(|| "for an operation that was not answered `probe`".to_owned())
             }
             _ => Err("where it says nothing".to_owned()),
         }
     }
 
-    fn pass(&mut self, place: &Place, said: Said) -> Option<Option<Answer>> {
+    fn pass(&self, place: &Place, said: Said) -> Result<Option<Answer>, String> {
+        let (is_settle, why) = match &said {
+            Said::Settle(_) => (true, "for an operation that was not answered `call`"),
+            Said::Probed(_) => (false, "for an operation that was not answered `probe`"),
+        };
         let taken = |allowed: &Allowed| {
-            let which = match &said {
-                Said::Settle(_) => &allowed.settle,
-                Said::Probed(_) => &allowed.probed,
+            let which = if is_settle {
+                &allowed.settle
+            } else {
+                &allowed.probed
             };
             which.swap(false, Ordering::SeqCst)
         };
         if let Some(open) = self.operations.get(place) {
-            return taken(&open.allowed).then(|| {
-                // The flow may be ending right now: then its answer is on its way to `left`, and this one hears nothing until
-                // it ends; see `close`.
+            if taken(&open.allowed) {
+                // A flow that is just ending answers it with its outcome.
                 open.to.send(said).ok();
-                None
-            });
+                return Ok(None);
+            }
+        } else if let Some(left) = self.left.get(place)
+            && taken(&left.allowed)
+        {
+            return Ok(Some(left.answer.clone()));
         }
-        let left = self.left.get(place)?;
-        taken(&left.allowed).then(|| Some(left.answer.clone()))
+        Err(why.to_owned())
     }
 
     /// A flow has ended.

@@ -47,7 +47,7 @@ pub fn supervise_if_asked(arguments: impl IntoIterator<Item = OsString>) -> Opti
     let verb = arguments.next();
     let rest: Vec<OsString> = arguments.collect();
     let outcome = match verb.as_deref().and_then(|verb| verb.to_str()) {
-        Some(RUN) => Spec::parse(&rest).and_then(run::run),
+        Some(RUN) => Spec::parse(&rest).and_then(|spec| run::run(&spec)),
         Some(BECOME) => become_handler::become_handler(&rest),
         _ => Err("`supervise` is started by workers, not by people".to_owned()),
     };

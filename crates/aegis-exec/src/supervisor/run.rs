@@ -26,7 +26,7 @@ const LOOK: Duration = Duration::from_millis(100);
 const END_BOUND: Duration = Duration::from_secs(30);
 
 /// Runs a handler to its end.
-pub(super) fn run(spec: Spec) -> Result<(), String> {
+pub(super) fn run(spec: &Spec) -> Result<(), String> {
     let failed = |what: &str, error: &dyn std::fmt::Display| format!("{what}: {error}");
     // What a terminal or a platform sends to every process is the worker's to act on.
     let mut signals = SigSet::empty();
@@ -96,7 +96,8 @@ pub(super) fn run(spec: Spec) -> Result<(), String> {
     }
     {
         let (events, to) = (events.clone(), worker.clone());
-        thread::spawn(move || relay::output(output, spec.line_bytes_max, &to, &events));
+        let bytes_max = spec.line_bytes_max;
+        thread::spawn(move || relay::output(output, bytes_max, &to, &events));
     }
     {
         let (events, to) = (events.clone(), worker.clone());

@@ -3,8 +3,9 @@
 //! The kills come at what can be seen: right after an effect has appeared, and right after a step was saved. Between the two
 //! lies the window that counts: the effect is there and its answer is not.
 
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use aegis_store::{NewTask, RetryPolicy};
 use aegis_testkit::{process_slot, skipped, wait_until};
@@ -79,21 +80,6 @@ impl Kept {
         self.count("select count(*) from aegis.step").await
     }
 
-    /// The processes of the running attempt: the program, or its supervisor.
-    fn of_attempt(&self, task: Uuid) -> Vec<i32> {
-        let entry = format!("AEGIS_TASK={task}");
-        let numbers = std::fs::read_dir("/proc").unwrap();
-        numbers
-            .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
-            .filter(|pid: &i32| {
-                let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-                environment
-                    .split(|&byte| byte == 0)
-                    .any(|one| one == entry.as_bytes())
-            })
-            .collect()
-    }
-
     /// One line for each operation, none twice.
     fn once_each(&self, operations: &[String]) {
         let effects = self.effects();
@@ -106,6 +92,21 @@ impl Kept {
         wanted.sort_unstable();
         assert_eq!(ids, wanted, "lost or doubled: {effects:#?}");
     }
+}
+
+/// The processes of the running attempt: the program, or its supervisor.
+fn of_attempt(task: Uuid) -> Vec<i32> {
+    let entry = format!("AEGIS_TASK={task}");
+    let numbers = std::fs::read_dir("/proc").unwrap();
+    numbers
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+        .filter(|pid: &i32| {
+            let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+            environment
+                .split(|&byte| byte == 0)
+                .any(|one| one == entry.as_bytes())
+        })
+        .collect()
 }
 
 fn has_python() -> bool {
@@ -139,7 +140,7 @@ async fn process_the_python_example_publishes_each_picture_once_whatever_is_kill
         .await;
         if round % 3 == 2 {
             // The program or its supervisor alone: the worker lives and goes on.
-            for pid in kept.of_attempt(task).into_iter().skip(round % 2) {
+            for pid in of_attempt(task).into_iter().skip(round % 2) {
                 kill(Pid::from_raw(pid), Signal::SIGKILL).ok();
             }
         } else {
@@ -216,4 +217,76 @@ async fn process_the_shell_example_enters_each_file_once_whatever_is_killed() {
     let bad = kept.submit(no_file, 1).await;
     kept.bench.ended(bad).await;
     assert_eq!(kept.bench.error(bad).await.0, "no_file");
+}
+
+/// Speaks with an example as a worker would, without one: a fixed line for each of its messages.
+fn spoken(program: &Path, replies: &[String]) -> Vec<Value> {
+    let mut child = Command::new(program)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let mut said = Vec::new();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    for reply in replies {
+        writeln!(stdin, "{reply}").unwrap();
+        said.push(serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap());
+    }
+    drop(stdin);
+    child.wait().unwrap();
+    said
+}
+
+#[test]
+fn process_the_examples_call_nobody_when_the_eligibility_may_have_run_out() {
+    let _slot = process_slot();
+    let folder = tempfile::tempdir().unwrap();
+    let effects = folder.path().join("effects");
+    let file = folder.path().join("file");
+    std::fs::write(&file, "abc").unwrap();
+    let examples = [
+        (
+            "python/resize.py",
+            json!({ "pictures": ["a.png"], "album": effects }),
+        ),
+        (
+            "shell/archive.sh",
+            json!({ "file": file, "register": effects }),
+        ),
+    ];
+    for (program, input) in examples {
+        if program.starts_with("python") && !has_python() {
+            skipped("the Python example", "there is no python3 here");
+            continue;
+        }
+        let hello = r#"{"type":"hello","versions":[1],"line_bytes_max":4194304}"#.to_owned();
+        // As a worker writes it: the fields in their order, no spaces.
+        let start = format!(
+            r#"{{"type":"start","task":"t","kind":"k","queue":"q","epoch":1,"fencing_token":"0.1.1","failures":0,"interruptions":0,"crashes":0,"snoozes":0,"settling":false,"reads":[1,2],"writes":2,"input_protocol":2,"input":{input},"checkpoint":null,"steps":[],"steps_complete":true,"operations":[],"trace":null,"valid_for_ms":9000}}"#
+        );
+        let reply = |id: u64, answer: &str, valid_for_ms: u64| {
+            format!(
+                r#"{{"type":"reply","id":{id},"answer":{answer},"valid_for_ms":{valid_for_ms}}}"#
+            )
+        };
+        let call = r#""call","operation":"t/x/y/v1","fencing_token":"0.1.1","dispatches":1,"timeout_ms":2000"#;
+        let said = spoken(
+            &example(program),
+            &[
+                hello,
+                start,
+                reply(1, r#""run""#, 9000),
+                reply(2, r#""saved""#, 9000),
+                reply(3, call, 0),
+            ],
+        );
+        let settle = said.last().unwrap();
+        assert_eq!(
+            (&settle["type"], &settle["outcome"]),
+            (&json!("settle"), &json!("not_applied")),
+            "{program}: {said:?}"
+        );
+        assert!(!effects.exists(), "{program} called all the same");
+    }
 }

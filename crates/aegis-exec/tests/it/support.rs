@@ -251,16 +251,6 @@ impl Process {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
-
-    pub(crate) async fn ended(&mut self) -> Option<i32> {
-        let mut status = None;
-        wait_until("the process's end", BOUND, async || {
-            status = self.child.try_wait().unwrap();
-            status.is_some()
-        })
-        .await;
-        status.unwrap().code()
-    }
 }
 
 impl Drop for Process {
