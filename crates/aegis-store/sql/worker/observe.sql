@@ -23,7 +23,7 @@ h AS (
 w AS MATERIALIZED (SELECT b.lane, min(b.ready_us) AS ready_us FROM (SELECT h.lane, h.ready_us FROM h LIMIT 10000) b GROUP BY b.lane),
 r AS MATERIALIZED (
     SELECT n.queue, n.kind, n.readable, w.ready_us, (
-        SELECT count(*) FROM (SELECT FROM aegis.task t WHERE t.lane = n.lane AND t.state = 1 AND t.crashes = 0 LIMIT 10000) y) AS ready
+        SELECT count(*) FROM (SELECT FROM aegis.task t WHERE t.lane = n.lane AND t.state = 1 AND t.crashes = 0 ORDER BY t.tenant, t.ord LIMIT 10000) y) AS ready
     FROM n LEFT JOIN w ON w.lane = n.lane),
 d AS MATERIALIZED (
     SELECT (SELECT count(*) FROM aegis.operation o WHERE o.state = 4) AS unknown_operations,

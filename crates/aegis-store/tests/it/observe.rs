@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use aegis_model::{Cause, Class};
+use aegis_model::{Cause, Class, Outcome};
 use aegis_store::generated::worker;
 use uuid::Uuid;
 
 use crate::explain::{Planning, explain};
-use crate::support::{Bed, release};
+use crate::support::Bed;
 
 #[tokio::test]
 async fn a_worker_sees_what_waits_for_it_and_what_nobody_like_it_can_read() {
@@ -57,7 +57,8 @@ async fn unknown_operations_and_rows_without_a_lease_are_counted() {
     let worker = bed.worker(&["k"]).await;
     let claim = bed.claim(&worker).await;
     let held = bed.dispatch(&claim, Class::Blind).await;
-    bed.release(held, Cause::Unknown).await;
+    let released = bed.release(held, Cause::Unknown).await;
+    assert!(matches!(released, Outcome::Applied(_)), "{released:?}");
     bed.claim(&worker).await;
     let seen = bed.store.observe(worker.id).await.unwrap().unwrap();
     assert_eq!(
@@ -82,10 +83,8 @@ async fn the_attempt_before_is_the_last_one_that_ended_with_its_cause_and_owner(
             .unwrap(),
         None
     );
-    bed.store
-        .release(release(first, Cause::Snooze))
-        .await
-        .unwrap();
+    let released = bed.release(first, Cause::Snooze).await;
+    assert!(matches!(released, Outcome::Applied(_)), "{released:?}");
     let second = bed.claim_again(&worker).await.held;
     let before = bed
         .store
