@@ -25,7 +25,7 @@ use crate::run::{Outcome, Run};
 use crate::script::{Ear, Followed, Script, Seen};
 use crate::server::Database;
 
-/// A task that was started so often does not end.
+/// A task that was started so often hardly ends.
 const EXECUTIONS_MAX: usize = 1000;
 /// Real time that a frozen worker gets to end after it has waked up, and a lost one to be noticed.
 const SOON: Duration = Duration::from_secs(10);
@@ -47,6 +47,7 @@ pub struct Harness {
     started: usize,
     lease: Duration,
     patience: Duration,
+    executions_max: usize,
     passed: Duration,
 }
 
@@ -79,6 +80,7 @@ impl Harness {
             started: 0,
             lease: Duration::from_millis(LEASE_TTL_MS),
             patience: Duration::from_mins(1),
+            executions_max: EXECUTIONS_MAX,
             passed: Duration::ZERO,
         })
     }
@@ -91,6 +93,11 @@ impl Harness {
     /// How much real time a run may take; 60 s unless said otherwise.
     pub fn patience(&mut self, patience: Duration) {
         self.patience = patience;
+    }
+
+    /// How often a task may be started; 1,000 unless said otherwise.
+    pub fn executions_max(&mut self, executions: usize) {
+        self.executions_max = executions;
     }
 
     /// The record of the outside world.
@@ -238,7 +245,7 @@ impl Harness {
                 break (self.doubt(id).await?, None);
             }
             let executions = self.script.executions();
-            if executions > EXECUTIONS_MAX {
+            if executions > self.executions_max {
                 return Err(HarnessError::Endless {
                     task: id,
                     executions,

@@ -183,7 +183,24 @@ async fn what_waits_for_something_that_does_not_come_is_stuck_and_the_next_run_i
 }
 
 #[tokio::test]
-async fn a_key_is_refused_since_each_run_is_a_task_of_its_own() {
+async fn a_handler_that_never_ends_is_endless() {
+    let mut harness = harness!(|_world| handler_fn(
+        "never",
+        |_ctx: TaskContext, (): ()| async move { Err::<(), _>(TaskError::snooze(DAY)) }
+    ));
+    harness.executions_max(3);
+    let error = harness
+        .run(NewTask::new("never", "null"))
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(error, HarnessError::Endless { executions: 4, .. }),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn a_task_that_is_refused_is_said_and_the_next_run_runs() {
     let mut harness =
         harness!(|_world| handler_fn("any", |_ctx: TaskContext, (): ()| async move { Ok(()) }));
     let task = NewTask {
@@ -195,8 +212,86 @@ async fn a_key_is_refused_since_each_run_is_a_task_of_its_own() {
         matches!(&error, HarnessError::HasKey { key } if key == "k"),
         "{error}"
     );
-    let run = harness
-        .run(NewTask::new("any", json!(null).to_string()))
-        .await;
+    let error = harness
+        .run(NewTask::new("any", "no JSON"))
+        .await
+        .unwrap_err();
+    assert!(matches!(&error, HarnessError::Store(_)), "{error}");
+    let run = harness.run(NewTask::new("any", "null")).await;
     assert_eq!(run.unwrap().outcome, Outcome::Succeeded);
+}
+
+#[tokio::test]
+async fn every_stored_time_moves_by_the_same_except_those_that_are_told() {
+    let mut harness = harness!(|bank| Charge {
+        class: Class::Queryable,
+        bank: bank.clone()
+    });
+    // A quiet period, a lost worker and one that lives.
+    let id = harness.submit(NewTask::new("charge", "7")).await.unwrap();
+    harness.settle(id).await.unwrap();
+    let dies = Fault::crash(Point::operation("charge", 7, Cut::Dispatched));
+    harness
+        .run_with(NewTask::new("charge", "7"), &[dies])
+        .await
+        .unwrap();
+    let waits = NewTask {
+        run_at: Some(aegis_worker::Timestamp::now() + jiff::SignedDuration::from_hours(100)),
+        ..NewTask::new("charge", "7")
+    };
+    harness.submit(waits).await.unwrap();
+    let (client, connection) =
+        tokio_postgres::connect(&harness.database_url(), tokio_postgres::NoTls)
+            .await
+            .unwrap();
+    tokio::spawn(connection);
+    // A worker that lives may renew meanwhile; a few seconds are the test's own.
+    let sql = "select what, coalesce(extract(epoch from max(at)) / 3600, 0)::float8 from (
+            select 'task.run_at' as what, run_at as at from aegis.task
+            union all select 'task.ord', to_timestamp(ord / 1000000.0) from aegis.task
+            union all select 'operation.dispatched_at', dispatched_at from aegis.operation
+            union all select 'task_history.finished_at', finished_at from aegis.task_history
+            union all select 'task_event.at', at from aegis.task_event
+            union all select 'database.up_since', up_since from aegis.database
+            union all select 'worker.registered_at', registered_at from aegis.worker
+            union all select 'lost lease', lease_until from aegis.worker_lease l join aegis.worker w on w.id = l.worker where w.state = 3
+            union all select 'living lease', lease_until from aegis.worker_lease l join aegis.worker w on w.id = l.worker where w.state = 0
+            union all select 'started', postmaster_started from aegis.database
+            union all select 'steps', applied_at from aegis.schema_step) x group by what order by what";
+    let look = async || {
+        let rows = client.query(sql, &[]).await.unwrap();
+        let times = rows.iter().map(|row| (row.get(0), row.get(1)));
+        times.collect::<Vec<(String, f64)>>()
+    };
+    let before = look().await;
+    harness.advance(DAY).await.unwrap();
+    let moved: Vec<(String, f64)> = before
+        .iter()
+        .zip(look().await)
+        .map(|((what, before), (_, after))| (what.clone(), (before - after).round()))
+        .collect();
+    let wanted = [
+        ("database.up_since", 24.0),
+        ("living lease", 0.0),
+        ("lost lease", 24.0),
+        ("operation.dispatched_at", 24.0),
+        ("started", 0.0),
+        ("steps", 0.0),
+        ("task.ord", 24.0),
+        ("task.run_at", 24.0),
+        ("task_event.at", 24.0),
+        ("task_history.finished_at", 24.0),
+        ("worker.registered_at", 24.0),
+    ]
+    .map(|(what, hours)| (what.to_owned(), hours));
+    assert_eq!(moved, wanted);
+    let late: f64 = client
+        .query_one(
+            "select max(extract(epoch from clock_timestamp() - next_at))::float8 from aegis.housekeeping where isfinite(next_at)",
+            &[],
+        )
+        .await
+        .unwrap()
+        .get(0);
+    assert!(late < 3600.0, "a job is due, not overdue: {late} s");
 }

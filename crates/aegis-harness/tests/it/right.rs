@@ -116,6 +116,29 @@ async fn every_doubtful_blind_operation_waits_for_a_person_and_none_is_repeated(
 }
 
 #[tokio::test]
+async fn a_frozen_worker_of_any_class_does_nothing_late() {
+    for class in [
+        Class::Idempotent,
+        Class::Fenced,
+        Class::Queryable,
+        Class::Blind,
+    ] {
+        let mut harness = charging(class).await;
+        let task = NewTask::new("charge", "7");
+        let report = harness
+            .explore(task, &Explore::new().with_freezes().without_second_faults())
+            .await
+            .unwrap();
+        report.assert_safe();
+        assert_eq!(report.doubled(), 0);
+        // The window that only the downstream could close is left out where it has no way to.
+        let window = "freeze at operation charge/7 dispatched".to_owned();
+        let has_a_way = matches!(class, Class::Idempotent | Class::Fenced);
+        assert_eq!(places(&report).contains(&window), has_a_way);
+    }
+}
+
+#[tokio::test]
 async fn a_loop_with_checkpoints_and_operations_survives_crashes_and_freezes() {
     let mut harness = harness!(|mail| handler_fn(
         "mails",
