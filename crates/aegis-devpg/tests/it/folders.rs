@@ -4,7 +4,7 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use aegis_devpg::{Data, Error, Options, Server};
+use aegis_devpg::{Data, Error, Options, Server, remove_data};
 
 use crate::helper::{self, Helper};
 use crate::support::{Mounted, ask, only_entry, open_folder, root_or_skip};
@@ -173,4 +173,30 @@ fn a_long_tmpdir_with_spaces_does_process() {
     assert!(only_entry(&temp).is_some());
     helper.end();
     crate::support::eventually("it is removed", 20, || only_entry(&temp).is_none());
+}
+
+#[test]
+fn data_are_removed_only_when_nobody_uses_them_and_they_are_ours_process() {
+    let folder = open_folder();
+    let root = folder.path().join("kept");
+    let server = start(&root).unwrap();
+    let running = remove_data(&root).unwrap_err();
+    assert!(
+        matches!(running, Error::AlreadyRunning { .. }),
+        "{running:?}"
+    );
+    assert!(server.data_dir().join("PG_VERSION").exists());
+    server.stop();
+    remove_data(&root).unwrap();
+    assert!(!root.join("data").exists() && !root.join("password").exists());
+    // Removing nothing is no error, and the next start makes new data.
+    remove_data(&root).unwrap();
+    start(&root).unwrap().stop();
+
+    let foreign = open_folder();
+    fs::write(foreign.path().join("letter"), "dear").unwrap();
+    fs::create_dir(foreign.path().join("data")).unwrap();
+    let error = remove_data(foreign.path()).unwrap_err();
+    assert!(matches!(error, Error::NotOurs { .. }), "{error:?}");
+    assert!(foreign.path().join("letter").exists() && foreign.path().join("data").exists());
 }

@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::database::DatabaseArguments;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::output::{Output, at};
+use crate::output::{Output, Progress, at};
 
 #[derive(Debug, Args)]
 pub(crate) struct DbArguments {
@@ -89,7 +89,9 @@ pub(crate) async fn run(
             days_ahead,
             retention_days,
         } => {
+            let progress = Progress::new("partitions made and removed", None);
             let done = maintain::maintain(&config, days_ahead, retention_days).await?;
+            drop(progress);
             output.one(
                 &[
                     ("partitions made", done.made.to_string()),

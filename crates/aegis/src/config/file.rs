@@ -4,7 +4,6 @@
 //! key, and never a line's text, since a password may stand there.
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
 use std::io::Read;
 use std::path::PathBuf;
 
@@ -109,7 +108,7 @@ impl Reader<'_> {
             whole.push(name);
             match value.get_ref() {
                 DeValue::Table(below) if self.has_place(&whole) => {
-                    self.table(&whole, below, entries)?
+                    self.table(&whole, below, entries)?;
                 }
                 value => {
                     let setting = self
@@ -148,43 +147,45 @@ impl Reader<'_> {
     /// Says what was perhaps meant.
     fn unknown(&self, place: &[&str], name: &str) -> String {
         let whole = [place, &[name]].concat().join(".");
-        let mut text = format!("`{whole}` is no setting");
         let mut elsewhere = self.settings.iter().filter(|setting| setting.key == name);
         if let Some(setting) = elsewhere.next() {
             let table = setting.place.join(".");
-            let below = if table.is_empty() {
+            let place = if table.is_empty() {
                 "at the top of the file".to_owned()
             } else {
                 format!("below [{table}]")
             };
-            let _ = write!(text, "; `{name}` stands {below}");
-            return text;
+            return format!("`{whole}` is no setting; `{name}` stands {place}");
         }
+        match self.nearest(place, name) {
+            Some(near) => format!("`{whole}` is no setting; did you mean `{near}`?"),
+            None => format!(
+                "`{whole}` is no setting; `aegis {}--print-config` shows those that there are",
+                place
+                    .iter()
+                    .map(|word| format!("{word} "))
+                    .collect::<String>()
+            ),
+        }
+    }
+
+    /// The setting or table of this place that is written most alike.
+    fn nearest(&self, place: &[&str], name: &str) -> Option<String> {
         let here = self
             .settings
             .iter()
             .filter(|setting| setting.place == place)
-            .map(|setting| setting.key.clone());
+            .map(|setting| setting.key.as_str());
         let tables = self
             .settings
             .iter()
-            .filter(|_| place.is_empty())
-            .filter_map(|setting| setting.place.first());
-        let known: Vec<String> = here.chain(tables.map(ToString::to_string)).collect();
-        let near = known
-            .iter()
+            .filter(|setting| setting.place.starts_with(place))
+            .filter_map(|setting| setting.place.get(place.len()).copied());
+        here.chain(tables)
             .map(|known| (strsim::jaro_winkler(known, name), known))
             .filter(|(likeness, _)| *likeness > 0.75)
-            .max_by(|a, b| a.0.total_cmp(&b.0));
-        let _ = match near {
-            Some((_, near)) => write!(text, "; did you mean `{near}`?"),
-            None => write!(
-                text,
-                "; see `aegis {} --print-config` for those that there are",
-                place.join(" ")
-            ),
-        };
-        text
+            .max_by(|a, b| a.0.total_cmp(&b.0))
+            .map(|(_, known)| known.to_owned())
     }
 
     fn line(&self, at: usize) -> usize {

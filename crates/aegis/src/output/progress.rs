@@ -5,8 +5,12 @@
 //! Never: the only place where a result is said.
 
 use std::io::IsTerminal;
+use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+/// Work without a count turns, so that one sees that it goes on.
+const TURN_EVERY: Duration = Duration::from_millis(200);
 
 /// A line that grows. Ends itself when it is dropped.
 #[derive(Debug)]
@@ -30,6 +34,9 @@ impl Progress {
             bar.set_style(style.progress_chars("=> "));
         }
         bar.set_message(what.to_owned());
+        if total.is_none() {
+            bar.enable_steady_tick(TURN_EVERY);
+        }
         Self(bar)
     }
 

@@ -39,7 +39,7 @@ async fn process_each_shell_can_read_its_script() {
             ),
             // A machine without a shell has nobody who completes in it.
             Err(_) => {
-                println!("{shell} is not on this machine: its script was made, and not read by it")
+                println!("{shell} is not on this machine: its script was made, and not read by it");
             }
         }
     }

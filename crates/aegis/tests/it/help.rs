@@ -2,6 +2,7 @@
 //!
 //! `UPDATE_GOLDEN=1 cargo test -p aegis --test it help` writes it again.
 
+use std::fmt::Write as _;
 use std::path::Path;
 
 use aegis_testkit::process_slot;
@@ -27,11 +28,7 @@ async fn process_the_whole_help_is_as_it_was_read() {
         } else {
             own(&ran.stdout)
         };
-        text.push_str(&format!(
-            "$ aegis {}\n{}\n\n",
-            words.join(" "),
-            help.trim_end()
-        ));
+        writeln!(text, "$ aegis {}\n{}\n", words.join(" "), help.trim_end()).unwrap();
         let mut below: Vec<Vec<String>> = verbs(&ran.stdout)
             .map(|verb| [path.clone(), vec![verb]].concat())
             .collect();

@@ -94,8 +94,39 @@ async fn process_a_table_fits_its_terminal() {
     }
 }
 
+#[tokio::test]
+async fn process_progress_is_for_a_terminal_only() {
+    let _slot = process_slot();
+    let place = Place::new().await;
+    let url = [("AEGIS_DATABASE_URL", place.url.as_str())];
+    let worker = "00000000-0000-4000-8000-000000000001";
+    place
+        .db
+        .admin
+        .batch_execute(&format!(
+            "INSERT INTO aegis.worker (id, slots, pid, registered_at, name, host, release, build, digest, schema)
+                 VALUES ('{worker}', 3, 7, clock_timestamp(), 'slow', 'h', 'r', 'b', 'd', {});
+             INSERT INTO aegis.worker_lease (worker, lease_until, ttl_ms, beat_at)
+                 VALUES ('{worker}', clock_timestamp() + interval '1 h', 30000, clock_timestamp())",
+            aegis_store::install::SCHEMA
+        ))
+        .await
+        .unwrap();
+    let words = ["worker", "drain", "slow", "--wait", "--timeout", "1"];
+    let piped = place.run(&words).await;
+    assert_eq!(piped.code, 6, "{piped:?}");
+    assert!(!piped.stderr.contains("0 of 1"), "{piped:?}");
+    if let Some(text) = on_a_terminal(100, &url, &words.join(" ")) {
+        assert!(text.contains("drained 0 of 1"), "{text:?}");
+    }
+}
+
 /// What a run prints on a terminal of this width; `None` where the machine has no `script`.
-fn on_a_terminal(width: u16, environment: &[(&str, &str)], words: &str) -> Option<String> {
+pub(crate) fn on_a_terminal(
+    width: u16,
+    environment: &[(&str, &str)],
+    words: &str,
+) -> Option<String> {
     let line = format!("stty cols {width} rows 50; '{BINARY}' {words}");
     let mut command = Command::new("script");
     command

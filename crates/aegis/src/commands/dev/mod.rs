@@ -82,7 +82,7 @@ fn folder(given: Option<PathBuf>) -> Result<PathBuf, Failure> {
     if let Some(path) = given {
         return Ok(path);
     }
-    let found = default_dev_folder().map_err(postgres)?;
+    let found = default_dev_folder().map_err(|error| postgres(&error))?;
     if let Some(text) = found.note {
         note(&text);
     }
@@ -121,7 +121,7 @@ async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, aegis_devpg::Error> + Send + 'static,
 ) -> Result<T, Failure> {
     match tokio::task::spawn_blocking(work).await {
-        Ok(done) => done.map_err(postgres),
+        Ok(done) => done.map_err(|error| postgres(&error)),
         Err(error) => Err(Failure::new(
             Exit::Broken,
             format!("PostgreSQL could not be looked after: {error}"),
@@ -129,8 +129,8 @@ async fn blocking<T: Send + 'static>(
     }
 }
 
-fn postgres(error: aegis_devpg::Error) -> Failure {
-    Failure::new(Exit::Database, chain(&error))
+fn postgres(error: &aegis_devpg::Error) -> Failure {
+    Failure::new(Exit::Database, chain(error))
 }
 
 async fn serve(
@@ -198,7 +198,7 @@ async fn watch(server: &Server, worker: &mut Worker, ending: &mut Ending) -> Res
                 worker.again(status).await?;
                 note(&format!("the worker is process {} now", worker.pid));
             }
-            _ = look.tick() => server.check().map_err(postgres)?,
+            _ = look.tick() => server.check().map_err(|error| postgres(&error))?,
         }
     }
 }
