@@ -172,7 +172,7 @@ pub struct Beat {
     pub executing: i32,
     /// How often the claim loop went round.
     pub claim_ticks: i64,
-    /// How often executions reported progress.
+    /// How often executions moved: began, reported progress, ended.
     pub progress_ticks: i64,
 }
 

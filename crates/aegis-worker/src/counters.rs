@@ -76,3 +76,48 @@ counters! {
     /// Steps, checkpoints, results of operations and calls of `progress`.
     progress_ticks,
 }
+
+impl Counts {
+    /// What stands still only when no execution moves: progress, and every beginning and end. Short executions that report
+    /// nothing between are no stuck ones.
+    pub fn movements(&self) -> u64 {
+        [
+            self.progress_ticks,
+            self.claimed,
+            self.completed,
+            self.failed,
+            self.released,
+            self.handed_back,
+            self.lost,
+        ]
+        .into_iter()
+        .fold(0, u64::saturating_add)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_beginning_and_an_end_are_movements_too() {
+        let counters = Counters::default();
+        let mut before = counters.read().movements();
+        for counter in [
+            &counters.progress_ticks,
+            &counters.claimed,
+            &counters.completed,
+            &counters.failed,
+            &counters.released,
+            &counters.handed_back,
+            &counters.lost,
+        ] {
+            counter.add(1);
+            let after = counters.read().movements();
+            assert_eq!(after, before + 1);
+            before = after;
+        }
+        counters.ticks.add(1);
+        assert_eq!(counters.read().movements(), before);
+    }
+}

@@ -228,7 +228,7 @@ impl Beating {
             number: self.beat,
             executing: i32::try_from(executing).unwrap_or(i32::MAX),
             claim_ticks: i64::try_from(counts.claim_ticks).unwrap_or(i64::MAX),
-            progress_ticks: i64::try_from(counts.progress_ticks).unwrap_or(i64::MAX),
+            progress_ticks: i64::try_from(counts.movements()).unwrap_or(i64::MAX),
         };
         let sent = std::time::Instant::now();
         let renewed = conn.renew(self.incarnation.id, beat).await?;

@@ -65,7 +65,7 @@ checks! {
     "workers" workers::alive: "Without a living worker that accepts, nothing is executed and nobody keeps house.";
     "renewals" workers::renewals: "A worker whose beats are late is about to lose its lease: its executions are cancelled and its tasks taken over.";
     "claim-loops" workers::claim_loops: "Alive but deaf: the worker renews its lease and its claim loop stands still, so it takes no work and keeps no house.";
-    "executions" workers::executions: "Alive but stuck: executions hold slots and report no step, checkpoint or progress. Slow handlers without `progress()` look the same.";
+    "executions" workers::executions: "Alive but stuck: executions hold slots, none begins or ends, and none reports a step, checkpoint or progress. Slow handlers without `progress()` look the same.";
     "slots" workers::slots: "A worker that holds more running rows than it has room for was given tasks that it does not execute.";
     "drains" workers::drains: "A drain that lasts longer than its budgets keeps its tasks from everybody else.";
     "expired-running" tasks::expired_running: "Running rows without a live owner go back to their lanes within a second by whoever is alive. Older ones mean that nobody reaps.";

@@ -262,3 +262,27 @@ async fn a_process_of_a_transaction_pooler_makes_named_statements_fail_loudly_or
         );
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_process_of_a_transaction_pooler_is_noticed_by_the_doctor() {
+    let _slot = tokio::task::spawn_blocking(process_slot).await.unwrap();
+    let Some((bed, pooler, _store)) = pooled("the doctor through a pooler").await else {
+        return;
+    };
+    let url = pooler.url("aegis_engine", bed.db.name());
+    for (url, severity) in [
+        (url.clone(), aegis_store::doctor::Severity::Ok),
+        (
+            format!("{url}?statements=named"),
+            aegis_store::doctor::Severity::Critical,
+        ),
+    ] {
+        let config = Config::from_url(&url).unwrap();
+        let check = aegis_store::doctor::find("pooler").unwrap();
+        let found = aegis_store::doctor::examine(config, Duration::from_secs(20), &[check])
+            .await
+            .unwrap();
+        assert_eq!(found[0].severity, severity, "{url}: {found:?}");
+        assert_eq!(found[0].values["pooler_seen"], true, "{found:?}");
+    }
+}

@@ -1,5 +1,6 @@
 //! The doctor: each verdict flips on a real database, looked at by the reader role; what cannot be told is never ok.
 
+mod beats;
 mod flips;
 mod own_server;
 mod unknown;
