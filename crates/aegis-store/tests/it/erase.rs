@@ -28,7 +28,7 @@ async fn eventful(bed: &Bed, large: bool) -> Uuid {
         .await;
     let id = claim.held.task;
     let mut failed = failure(claim.held);
-    failed.message = SECRET.to_owned();
+    SECRET.clone_into(&mut failed.message);
     failed.details = Some(json!({ "who": SECRET }));
     failed.retry_after_ms = Some(600_000);
     bed.store.fail(vec![failed]).await.unwrap();
@@ -92,7 +92,9 @@ async fn eventful(bed: &Bed, large: bool) -> Uuid {
 
 /// The tables that hold the secret, as text or as bytes.
 async fn tables_with_secret(bed: &Bed) -> Vec<String> {
-    let hex: String = SECRET.bytes().map(|byte| format!("{byte:02x}")).collect();
+    let hex: String = bed
+        .value("select encode(convert_to($1, 'UTF8'), 'hex')", &[&SECRET])
+        .await;
     all_rows(&bed.db.admin)
         .await
         .into_iter()
@@ -183,13 +185,13 @@ async fn a_discarded_task_can_be_erased_and_a_parked_one_not_before() {
     let worker = bed.worker(&["k"]).await;
     let claim = bed
         .claim_with(&worker, |task| {
-            task.input = format!("\"{SECRET}\"").into_bytes()
+            task.input = format!("\"{SECRET}\"").into_bytes();
         })
         .await;
     let id = claim.held.task;
     let mut fatal = failure(claim.held);
     fatal.retryable = false;
-    fatal.message = SECRET.to_owned();
+    SECRET.clone_into(&mut fatal.message);
     bed.store.fail(vec![fatal]).await.unwrap();
     bed.store
         .change(&[id], Change::Redrive, &by("once more"), false)
@@ -197,7 +199,7 @@ async fn a_discarded_task_can_be_erased_and_a_parked_one_not_before() {
         .unwrap();
     let mut fatal = failure(bed.claim_again(&worker).await.held);
     fatal.retryable = false;
-    fatal.message = SECRET.to_owned();
+    SECRET.clone_into(&mut fatal.message);
     bed.store.fail(vec![fatal]).await.unwrap();
     let kept = bed
         .store

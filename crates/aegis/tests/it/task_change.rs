@@ -34,7 +34,7 @@ async fn process_a_change_by_filter_is_tried_asked_for_and_done() {
     let with = |more: &[&'static str]| [cancel.as_slice(), more].concat();
 
     let asked = place.run(&with(&[])).await;
-    assert_eq!(asked.code, 4, "{asked:?}");
+    assert_eq!(asked.code, 2, "{asked:?}");
     assert!(
         asked.stderr.contains("3 tasks would be cancelled"),
         "{asked:?}"

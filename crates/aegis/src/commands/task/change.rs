@@ -240,7 +240,7 @@ fn confirm(count: u64, change: Change) -> Result<(), Failure> {
     let said = format!("{count} tasks would be {}", told::done(change));
     if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
         return Err(Failure::new(
-            Exit::Refused,
+            Exit::Usage,
             format!("{said}; nothing was changed: add --yes, or --dry-run to see them"),
         ));
     }

@@ -89,8 +89,10 @@ fn now(life: &Life, state: State) -> String {
 fn fields(life: &Life, state: State) -> Vec<(&'static str, String)> {
     let task = &life.task;
     let text = |value: Option<&Value>| value.map(Value::to_string).unwrap_or_default();
-    let erased = |bytes: Option<&[u8]>| match task.erased_at {
-        Some(_) => "(erased)".to_owned(),
+    // What was there once and is not any more; a task that was cancelled never had a result.
+    let erased = |bytes: Option<&[u8]>, was_there: bool| match task.erased_at {
+        Some(_) if was_there => "(erased)".to_owned(),
+        Some(_) => String::new(),
         None => text(bytes.map(payload).as_ref()),
     };
     let mut fields = vec![
@@ -128,8 +130,11 @@ fn fields(life: &Life, state: State) -> Vec<(&'static str, String)> {
                 .map(|number| State::from_number(number).to_string())
                 .unwrap_or_default(),
         ),
-        ("input", erased(task.input.as_deref())),
-        ("result", erased(task.result.as_deref())),
+        ("input", erased(task.input.as_deref(), true)),
+        (
+            "result",
+            erased(task.result.as_deref(), state == State::Succeeded),
+        ),
         ("error", text(task.error.as_ref())),
         ("erased", maybe_at(task.erased_at)),
     ];
