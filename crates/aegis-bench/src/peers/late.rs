@@ -16,6 +16,9 @@ use super::lab::{Lab, database};
 use super::takeover::{force, operator};
 use super::throughput::time;
 
+/// How long the fleet is watched that has nobody to rescue for it.
+pub(crate) const ALONE_S: u64 = 60;
+
 /// In which the other worker is when the owner goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -123,7 +126,7 @@ pub(crate) async fn measure(lab: &Lab, peer: &Peer, case: Case) -> anyhow::Resul
             &json!({"mode": "fast", "c": 2, "name": "L"}),
         )?;
         leader.await_event("ready", within).await?;
-        tokio::time::sleep(Duration::from_secs(1)).await;
+        led(lab, &db).await?;
         Some(leader)
     } else {
         None
@@ -145,7 +148,7 @@ pub(crate) async fn measure(lab: &Lab, peer: &Peer, case: Case) -> anyhow::Resul
     other.await_event("ready", within).await?;
     force(operator(lab, peer, &db).await?).await?;
     // Whoever is frozen alone with the fleet's rescue is not replaced, however long one waits.
-    let cap = if case == Case::Alone { 30 } else { 120 };
+    let cap = if case == Case::Alone { ALONE_S } else { 120 };
     let taken = other.heard("start", Duration::from_secs(cap)).await;
     let taken = taken.map(|event| time(&event, "t")).transpose()?;
     if taken.is_some() {
@@ -190,4 +193,25 @@ pub(crate) async fn measure(lab: &Lab, peer: &Peer, case: Case) -> anyhow::Resul
     drop((leader, owner, other, look));
     lab.drop_database(&db).await?;
     Ok(late)
+}
+
+/// Until the one that rescues for the fleet holds its lock: who starts later cannot have it.
+async fn led(lab: &Lab, db: &str) -> anyhow::Result<()> {
+    let sql = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted AND database = \
+        (SELECT oid FROM pg_database WHERE datname = $1)";
+    let waiting = async {
+        while lab
+            .admin()
+            .query_one(sql, &[&db])
+            .await?
+            .try_get::<_, i64>(0)?
+            == 0
+        {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        anyhow::Ok(())
+    };
+    tokio::time::timeout(Duration::from_mins(1), waiting)
+        .await
+        .context("nobody leads the fleet after a minute")?
 }
