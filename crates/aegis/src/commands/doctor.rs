@@ -96,7 +96,7 @@ fn print(findings: &[Finding], worst: Severity, output: Output) {
             }
         }
         Output::Json | Output::Yaml => {
-            output.one(&[], &json!({ "worst": worst, "findings": findings }))
+            output.one(&[], &json!({ "worst": worst, "findings": findings }));
         }
         Output::Table => {
             let rows = findings
