@@ -254,6 +254,9 @@ impl WorkerBuilder {
                     .map_err(|source| WorkerError::Listen { address, source })?;
                 let address = shared.listening.get_or_init(|| listening.address());
                 let inside = shared.span.enter();
+                if !address.ip().is_loopback() {
+                    tracing::warn!(%address, "health and metrics are shown beyond this machine, to whoever reaches the address");
+                }
                 tracing::info!(%address, "health and metrics are shown");
                 drop(inside);
                 Some(listening)

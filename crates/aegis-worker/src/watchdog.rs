@@ -162,8 +162,7 @@ impl Watching {
     /// Puts a probe into the watched runtime's queue, and counts how long it lies there.
     fn look_at_runtime(&mut self, nap: Duration) {
         let shared = &self.handle.shared;
-        // Frozen or asleep in between: that says nothing about the runtime.
-        let passed = self.looked.elapsed().min(nap * 2);
+        let passed = counted(self.looked.elapsed(), nap);
         self.looked = Instant::now();
         if self.answered.swap(false, Ordering::SeqCst) {
             self.still = Duration::ZERO;
@@ -264,7 +263,32 @@ impl Watching {
     }
 }
 
+/// How much of the time since the last look counts as watched: frozen or asleep in between says nothing about the runtime.
+fn counted(passed: Duration, nap: Duration) -> Duration {
+    passed.min(nap * 2)
+}
+
 /// Of the exit margin: a tenth stays for the process itself.
 fn usable(exit_margin: Duration) -> Duration {
     exit_margin.mul_f64(0.9)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frozen_hour_counts_as_two_naps() {
+        let nap = Duration::from_millis(250);
+        assert_eq!(counted(Duration::from_hours(1), nap), nap * 2);
+        assert_eq!(
+            counted(Duration::from_millis(260), nap),
+            Duration::from_millis(260)
+        );
+    }
+
+    #[test]
+    fn a_tenth_of_the_margin_stays_for_the_process() {
+        assert_eq!(usable(Duration::from_secs(140)), Duration::from_secs(126));
+    }
 }
