@@ -67,7 +67,7 @@ FROM aegis.task_any a JOIN aegis.tenant t ON t.id = a.tenant WHERE t.name = $1";
 const RUNNING: &str = "
 SELECT b.input, (SELECT string_agg(o.name, ', ') FROM aegis.operation o WHERE o.task = t.id AND o.state = 1) AS open,
     (SELECT count(*) FROM aegis.operation o WHERE o.task = t.id AND o.state IN (2, 5)) AS done
-FROM aegis.task t JOIN aegis.worker w ON w.id = t.owner JOIN aegis.task_body b ON b.id = t.id
+FROM aegis.task t JOIN aegis.worker w ON w.id = t.owner JOIN aegis.input_any b ON b.id = t.id
 WHERE w.name = $1 AND t.state = 2 ORDER BY t.claimed_at";
 
 const ENDS: &str = "
@@ -75,7 +75,7 @@ SELECT count(*) FROM aegis.task_event e JOIN aegis.worker w ON w.id = e.owner WH
 
 const FENCED: &str = "
 SELECT b.input, e.detail ->> 'verb', e.epoch, (e.detail ->> 'current_epoch')::int8 FROM aegis.task_event e
-JOIN aegis.worker w ON w.id = e.owner JOIN aegis.task_body b ON b.id = e.task
+JOIN aegis.worker w ON w.id = e.owner JOIN aegis.input_any b ON b.id = e.task
 WHERE w.name = $1 AND e.cause = 'fenced' ORDER BY e.at";
 
 const ALIVE: &str = "
