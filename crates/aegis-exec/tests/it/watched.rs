@@ -15,7 +15,7 @@ fn with_offspring(folder: &Path) -> String {
     let folder = folder.display();
     format!(
         r#"{PRELUDE}
-        case $start in *'"crashes":0,"snoozes":0'*'"epoch":1,'*|*'"epoch":1,'*) ;; *) echo '{{"type":"result","value":"second"}}'; exit 0 ;; esac
+        case $start in *'"epoch":1,'*) ;; *) echo '{{"type":"result","value":"second"}}'; exit 0 ;; esac
         sh -c 'echo $$ > {folder}/child; exec sleep 1000' &
         setsid sh -c 'echo $$ > {folder}/session; exec sleep 1000 <&- >&- 2>&-' &
         ( setsid sh -c '( trap "" TERM HUP INT; echo $(exec sh -c "echo \$PPID") > {folder}/orphan; while :; do sleep 1; done ) &' & )
@@ -144,6 +144,7 @@ async fn process_a_program_that_forks_faster_than_one_looks_is_ended_all_the_sam
     // Each generation lives for a moment in a session of its own and leaves the next one behind.
     let script = format!(
         r#"{PRELUDE}
+        case $start in *'"input":"look"'*) echo '{{"type":"result","value":"looked"}}'; exit 0 ;; esac
         cat > {at}/hop <<'EOF'
         echo $$ >> {at}/hops
         setsid sh {at}/hop </dev/null >/dev/null 2>&1 &
@@ -152,7 +153,7 @@ EOF
         while [ ! -s {at}/hops ] || [ "$(wc -l < {at}/hops)" -lt 20 ]; do sleep 0.01; done
         echo '{{"type":"result","value":"hops"}}'"#
     );
-    let worker = Process::start(&bench, "program", &["sh", "-c", &script]);
+    let _worker = Process::start(&bench, "program", &["sh", "-c", &script]);
     let task = bench.submit("program", Value::Null).await;
     assert_eq!(bench.result(task).await, json!("hops"));
     // The attempt is over, so the kernel has said that nobody is left. A generation that was missed would go on writing.
@@ -164,7 +165,9 @@ EOF
     let before = hops();
     assert!(before.len() >= 20, "too few to be a race: {before:?}");
     assert_eq!(before.iter().filter(|&&pid| lives(pid)).count(), 0);
-    drop(worker);
+    // Another attempt takes longer than many a hop.
+    let look = bench.submit("program", json!("look")).await;
+    assert_eq!(bench.result(look).await, json!("looked"));
     assert_eq!(hops(), before);
 }
 
