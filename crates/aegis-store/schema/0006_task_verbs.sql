@@ -64,7 +64,7 @@ END $$;
 
 -- Replaces the payload of an ended task wherever it stands; what happened, when, by whom and with which code stays. A hash or
 -- digest of a payload can be guessed backwards when there are few payloads, so those go too: a second submit under the
--- task's idempotency key is a conflict afterwards, never a second task. (The input in the history row comes with step 7, in
+-- task's idempotency key is a conflict afterwards, never a second task (`change_tasks` does that, for its whole page). (The input in the history row comes with step 7, in
 -- the same transaction of the installer.)
 CREATE FUNCTION aegis.erase_task(p_task uuid, p_actor text, p_reason text, p_dry boolean) RETURNS text LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
@@ -88,8 +88,6 @@ BEGIN
         input = CASE WHEN input IS NOT NULL THEN 'null'::bytea END,
         error = CASE WHEN error IS NOT NULL THEN jsonb_build_object('code', error -> 'code') END
     WHERE id = p_task;
-    UPDATE aegis.idempotency SET payload_hash = ''
-    WHERE tenant = h.tenant AND kind = (SELECT n.kind FROM aegis.lane n WHERE n.id = h.lane) AND task = p_task;
     INSERT INTO aegis.task_event (task, at, tenant, epoch, cause, actor, detail)
     VALUES (p_task, clock_timestamp(), h.tenant, h.epoch, 'erased', p_actor, jsonb_build_object('reason', p_reason));
     RETURN 'erased';
@@ -189,6 +187,9 @@ END $$;
 CREATE FUNCTION aegis.change_tasks(p_verb text, p_ids uuid[], p_live int2[], p_parked int2[], p_ended int2[], p_actor text, p_reason text,
     p_run_at timestamptz, p_priority smallint, p_dry boolean, p_wait boolean)
     RETURNS TABLE (task uuid, answer text, state smallint, parked boolean, lane int, problem text) LANGUAGE plpgsql VOLATILE AS $$
+#variable_conflict use_column
+DECLARE
+    erased uuid[] := '{}';
 BEGIN
     FOR task IN SELECT DISTINCT u FROM unnest(p_ids) u ORDER BY u LOOP
         problem := NULL;
@@ -204,6 +205,15 @@ BEGIN
                 answer := 'refused';
                 problem := SQLERRM;
         END;
+        IF answer = 'erased' AND NOT p_dry THEN
+            erased := erased || task;
+        END IF;
         RETURN NEXT;
     END LOOP;
+    IF cardinality(erased) > 0 THEN
+        -- No index finds a key by its task: one look over the keys of these tenants and kinds, for all of the page.
+        UPDATE aegis.idempotency i SET payload_hash = ''
+        FROM (SELECT DISTINCT h.tenant, n.kind FROM unnest(erased) u JOIN aegis.task_history h ON h.id = u JOIN aegis.lane n ON n.id = h.lane) k
+        WHERE i.tenant = k.tenant AND i.kind = k.kind AND i.task IN (SELECT u FROM unnest(erased) u);
+    END IF;
 END $$;

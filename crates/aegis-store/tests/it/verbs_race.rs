@@ -1,9 +1,13 @@
 //! Changes by people beside workers and each other: judged under the row's lock, or left alone.
 
+use std::time::Duration;
+
 use aegis_model::State;
+use aegis_store::Store;
 use aegis_store::change::{Answer, Change};
 use aegis_store::view::TaskFilter;
-use aegis_testkit::Stepper;
+use aegis_testkit::{Stepper, wait_until};
+use tokio_postgres::Client;
 use uuid::Uuid;
 
 use crate::raw;
@@ -64,25 +68,56 @@ async fn a_task_that_completes_during_the_lock_wait_has_ended() {
     }
 }
 
-#[tokio::test]
-async fn a_page_leaves_a_held_row_and_comes_back_to_it_alone() {
-    let bed = Bed::new().await;
-    // Of this database only: the role's own five seconds are for production.
+/// A lock timeout of this database only: the role's own five seconds are for production.
+async fn with_lock_timeout(bed: &Bed, timeout: &str) -> Store {
     bed.sql(&format!(
-        "alter role aegis_engine in database {} set lock_timeout = '300ms'",
+        "alter role aegis_engine in database {} set lock_timeout = '{timeout}'",
         bed.db.name()
     ))
     .await;
-    let store = Bed::store_as(&bed.db, "aegis_engine").await;
-    let ids = bed.submit_many("k", 3).await;
+    Bed::store_as(&bed.db, "aegis_engine").await
+}
+
+async fn hold(bed: &Bed, id: Uuid) -> Client {
     let holder = bed.db.connect().await;
+    let sql = format!("begin; select from aegis.task where id = '{id}' for update");
+    holder.batch_execute(&sql).await.unwrap();
     holder
-        .batch_execute(&format!(
-            "begin; select from aegis.task where id = '{}' for update",
-            ids[1]
-        ))
-        .await
-        .unwrap();
+}
+
+#[tokio::test]
+async fn a_page_leaves_a_held_row_and_comes_back_to_it_alone() {
+    let bed = Bed::new().await;
+    let store = with_lock_timeout(&bed, "60s").await;
+    let ids = bed.submit_many("k", 3).await;
+    let holder = hold(&bed, ids[1]).await;
+    let page = ids.clone();
+    let pending =
+        tokio::spawn(async move { store.change(&page, Change::Cancel, &by("x"), false).await });
+    // While it waits for the one, the others are done, and nobody waits for them.
+    for id in [ids[0], ids[2]] {
+        wait_until(
+            "the others are cancelled",
+            Duration::from_secs(20),
+            async || bed.state(id).await == State::Cancelled,
+        )
+        .await;
+    }
+    assert!(!pending.is_finished());
+    holder.batch_execute("commit").await.unwrap();
+    let done = pending.await.unwrap().unwrap();
+    assert!(
+        done.iter().all(|one| one.answer == Answer::Cancelled),
+        "{done:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_row_that_is_held_for_too_long_is_left_alone_and_told() {
+    let bed = Bed::new().await;
+    let store = with_lock_timeout(&bed, "300ms").await;
+    let ids = bed.submit_many("k", 3).await;
+    let holder = hold(&bed, ids[1]).await;
     let done = store
         .change(&ids, Change::Cancel, &by("x"), false)
         .await
@@ -158,8 +193,7 @@ async fn one_row_that_the_database_refuses_holds_up_no_other() {
     let bed = Bed::new().await;
     let ids = bed.submit_many("k", 3).await;
     bed.sql(&format!(
-        "create function pg_temp.f() returns trigger language plpgsql as 'begin return new; end';
-         create function aegis.no() returns trigger language plpgsql as $$ begin
+        "create function aegis.no() returns trigger language plpgsql as $$ begin
             if new.task = '{}' then raise exception using errcode = '23514', message = 'not this one'; end if; return new; end $$;
          create trigger no before insert on aegis.task_event for each row execute function aegis.no()",
         ids[1]

@@ -235,6 +235,47 @@ async fn process_a_slow_producers_tasks_do_not_wait_for_company() {
     assert_eq!(code, Some(0));
 }
 
+#[tokio::test]
+async fn process_cut_connections_lose_and_double_nothing() {
+    let _slot = process_slot();
+    let place = Place::new().await;
+    let mut child = place
+        .command(&["task", "submit", "cut", "--from", "-", "-o", "name"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    for n in 1..=5 {
+        writeln!(stdin, "{{\"key\": \"k-{n}\"}}").unwrap();
+        stdin.flush().unwrap();
+        wait_until("the line is a task", BOUND, async || {
+            place.kinds().await.len() == n
+        })
+        .await;
+        place
+            .db
+            .admin
+            .execute(
+                "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()",
+                &[],
+            )
+            .await
+            .unwrap();
+    }
+    drop(stdin);
+    let output = tokio::task::spawn_blocking(move || child.wait_with_output().unwrap())
+        .await
+        .unwrap();
+    let ran = ran(&output);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let mut ids: Vec<&str> = ran.stdout.lines().collect();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), 5, "{ran:?}");
+    assert_eq!(place.kinds().await.len(), 5);
+}
+
 /// The most memory that a submit of so many lines had, in KiB, with all of them answered.
 async fn memory_kib(place: &Place, count: usize) -> u64 {
     let mut child = place
@@ -250,7 +291,7 @@ async fn memory_kib(place: &Place, count: usize) -> u64 {
             BufReader::new(stdout)
                 .lines()
                 .take(count)
-                .filter(Result::is_ok)
+                .map(Result::unwrap)
                 .count()
         });
         let mut line = String::new();

@@ -343,20 +343,18 @@ fn document(one: &Changed, change: Change) -> Value {
 
 fn refused(one: &Changed, skip: &Skip, given: &str, change: Change) -> Failure {
     let id = one.task;
-    match skip {
-        Skip::Missing => Failure::new(Exit::NotFound, format!("there is no task `{given}`"))
-            .with_code(ErrorCode::NOT_FOUND),
-        _ => {
-            let state = one.state.map_or_else(String::new, |state| {
-                format!(" is {}:", standing(state, one.parked))
-            });
-            Failure::new(
-                Exit::Refused,
-                format!(
-                    "task {id}{state} {}; see `aegis task show {id}`",
-                    told::skip(skip, change)
-                ),
-            )
-        }
+    if *skip == Skip::Missing {
+        return Failure::new(Exit::NotFound, format!("there is no task `{given}`"))
+            .with_code(ErrorCode::NOT_FOUND);
     }
+    let state = one.state.map_or_else(String::new, |state| {
+        format!(" is {}:", standing(state, one.parked))
+    });
+    Failure::new(
+        Exit::Refused,
+        format!(
+            "task {id}{state} {}; see `aegis task show {id}`",
+            told::skip(skip, change)
+        ),
+    )
 }

@@ -54,9 +54,8 @@ impl Rows {
         self.flush();
         match (self.output, self.count) {
             (Output::Table, 0) => note("nothing found"),
-            (Output::Json, 0) => write("[]\n"),
+            (Output::Json | Output::Yaml, 0) => write("[]\n"),
             (Output::Json, _) => write("]\n"),
-            (Output::Yaml, 0) => write("[]\n"),
             _ => {}
         }
     }

@@ -75,7 +75,7 @@ pub(super) fn task(line: &[u8], template: &NewTask) -> Result<NewTask, String> {
             .map(|labels| json!(labels))
             .or_else(|| template.labels.clone()),
         policy,
-        trace: template.trace.clone(),
+        trace: template.trace,
     };
     if task.kind.is_empty() {
         return Err("it has no kind, and the command line names none".to_owned());
