@@ -3,10 +3,13 @@
 use aegis_worker::{ProtocolRange, Protocols, TaskContext, TaskError, TaskHandler};
 use serde_json::Value;
 
+#[cfg(not(target_os = "linux"))]
+use crate::elsewhere::{check, run};
 use crate::error::ExecError;
 use crate::options::ExecOptions;
 use crate::program::Program;
-use crate::{check, session};
+#[cfg(target_os = "linux")]
+use crate::{check::check, session::run};
 
 /// Executes the tasks of one kind by a program that speaks the exec protocol.
 ///
@@ -54,7 +57,7 @@ impl ExecHandler {
     /// # Errors
     /// [`ExecError::Handshake`] with what it did instead.
     pub async fn check(&self) -> Result<(), ExecError> {
-        check::check(&self.program, &self.options).await
+        check(&self.program, &self.options).await
     }
 }
 
@@ -73,6 +76,6 @@ impl TaskHandler for ExecHandler {
     }
 
     async fn run(&self, ctx: TaskContext<Value>, input: Value) -> Result<Value, TaskError> {
-        Box::pin(session::run(&self.program, &self.options, ctx, input)).await
+        Box::pin(run(&self.program, &self.options, ctx, input)).await
     }
 }

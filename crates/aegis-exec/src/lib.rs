@@ -14,26 +14,43 @@
 //!
 //! Never: SQL; a decision about eligibility; the worker's secrets in a program's environment.
 //!
-//! Linux only: child subreapers, the signal at a parent's death, `/proc`.
+//! Linux only: child subreapers, the signal at a parent's death, `/proc`. Elsewhere a program is refused at the worker's start.
 
-mod cgroup;
-mod check;
-mod clock;
-mod end;
 mod error;
-mod fault;
-mod frame;
 mod handler;
-mod lines;
-mod link;
 mod options;
-mod processes;
 mod program;
+
+#[cfg(target_os = "linux")]
+mod cgroup;
+#[cfg(target_os = "linux")]
+mod check;
+#[cfg(target_os = "linux")]
+mod clock;
+#[cfg(not(target_os = "linux"))]
+mod elsewhere;
+#[cfg(target_os = "linux")]
+mod end;
+#[cfg(target_os = "linux")]
+mod fault;
+#[cfg(target_os = "linux")]
+mod frame;
+#[cfg(target_os = "linux")]
+mod lines;
+#[cfg(target_os = "linux")]
+mod link;
+#[cfg(target_os = "linux")]
+mod processes;
+#[cfg(target_os = "linux")]
 mod session;
+#[cfg(target_os = "linux")]
 mod supervisor;
 
+#[cfg(not(target_os = "linux"))]
+pub use elsewhere::supervise_if_asked;
 pub use error::ExecError;
 pub use handler::ExecHandler;
 pub use options::ExecOptions;
 pub use program::Program;
-pub use supervisor::{WORD as SUPERVISE, supervise_if_asked};
+#[cfg(target_os = "linux")]
+pub use supervisor::supervise_if_asked;

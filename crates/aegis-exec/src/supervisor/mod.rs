@@ -21,7 +21,7 @@ use std::process::ExitCode;
 pub(crate) use spec::Spec;
 
 /// The word that a worker starts its supervisors with.
-pub const WORD: &str = "supervise";
+const WORD: &str = "supervise";
 const RUN: &str = "run";
 const BECOME: &str = "become";
 /// What a shell answers for a program that cannot be run.

@@ -15,6 +15,7 @@ fn pays(folder: &Path, operation: &str, on_call: &str, found: &str) -> String {
     let at = folder.display();
     format!(
         r#"{PRELUDE}
+        printf '%s\n' "$start" >> {at}/starts
         ask '{{"type":"operation","id":1,"name":"pay","key":"o/1",{operation},"request":{{"cents":5}}}}'
         id=1
         while :; do
@@ -126,6 +127,19 @@ async fn process_an_idempotent_call_whose_answer_is_lost_is_repeated_under_its_i
         assert_eq!(part(&effects[1], "operation"), id);
         assert_eq!(part(&effects[0], "dispatches"), json!(1));
         assert_eq!(part(&effects[1], "dispatches"), json!(2));
+        let starts = std::fs::read_to_string(paid.folder.path().join("starts")).unwrap();
+        let known: Vec<Value> = starts
+            .lines()
+            .map(|line| serde_json::from_str::<Value>(line).unwrap()["operations"].clone())
+            .collect();
+        assert_eq!(
+            known,
+            [
+                json!([]),
+                json!([{ "name": "pay", "key": "o/1", "id": id, "class": class, "state": "dispatched", "dispatches": 1 }])
+            ],
+            "the second attempt knows of the first one's call"
+        );
         let epochs: Vec<i64> = effects
             .iter()
             .map(|line| {
