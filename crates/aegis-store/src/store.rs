@@ -7,8 +7,8 @@
 //! Never: lend these connections to handlers; they have a pool of their own ([`Store::handler_pool`]).
 
 use std::future::Future;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
 
 use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime, Timeouts};
 
@@ -18,6 +18,7 @@ use crate::heads::Heads;
 use crate::install;
 use crate::lanes::Lanes;
 use crate::session::{Conn, Mode};
+use crate::submit::wake::Hints;
 
 /// The engine's database. Cheap to clone.
 #[derive(Clone)]
@@ -33,6 +34,19 @@ struct Inner {
     handlers: Pool,
     lanes: Lanes,
     heads: Heads,
+    hints: Hints,
+}
+
+/// A store that does not keep its connections alive.
+pub(crate) struct WeakStore(Weak<Inner>);
+
+impl WeakStore {
+    pub(crate) fn upgrade(&self) -> Option<Store> {
+        Some(Store {
+            inner: self.0.upgrade()?,
+            overdue: Arc::default(),
+        })
+    }
 }
 
 /// A pooled connection together with the way statements are sent on it.
@@ -107,9 +121,18 @@ impl Store {
                 handlers,
                 lanes: Lanes::default(),
                 heads: Heads::default(),
+                hints: Hints::default(),
             }),
             overdue: Arc::default(),
         })
+    }
+
+    pub(crate) fn hints(&self) -> &Hints {
+        &self.inner.hints
+    }
+
+    pub(crate) fn downgrade(&self) -> WeakStore {
+        WeakStore(Arc::downgrade(&self.inner))
     }
 
     /// How it was configured.

@@ -6,12 +6,13 @@
 
 use std::pin::pin;
 
+use futures_util::SinkExt as _;
 use jiff::{SignedDuration, Timestamp};
-use tokio_postgres::binary_copy::BinaryCopyInWriter;
 use uuid::Uuid;
 
 use super::mint::uuid7_nth;
 use super::resolve::Resolved;
+use super::rows::Rows;
 use super::{INLINE_BYTES_MAX, NewTask, Submitted};
 use crate::error::StoreError;
 use crate::generated::client;
@@ -45,10 +46,9 @@ pub(super) async fn write(
     }
     let now_us = moment.now.as_microsecond();
     let mut submitted = Vec::with_capacity(batch.tasks.len());
-    let mut writer = pin!(BinaryCopyInWriter::new(
-        session.conn().copy_in(&client::SUBMIT_COPY).await?,
-        client::SUBMIT_COPY.types,
-    ));
+    let fields = i16::try_from(client::SUBMIT_COPY.types.len()).unwrap_or_default();
+    let mut sink = pin!(session.conn().copy_in(&client::SUBMIT_COPY).await?);
+    let mut rows = Rows::new();
     for (n, task) in batch.tasks.iter().enumerate() {
         let number = n + 1;
         let id = ids[n].unwrap_or_else(|| uuid7_nth(moment.ms, moment.random, number));
@@ -58,30 +58,30 @@ pub(super) async fn write(
             - (9 - i64::from(task.priority)) * CREDIT_US;
         let next_deadline = waiting_deadline(task, moment.now);
         let trace = task.trace.map(|trace| trace.to_string());
-        writer
-            .as_mut()
-            .write(&[
-                &id,
-                &batch.lanes[n],
-                &batch.tenants[n],
-                &batch.policies[n],
-                &state,
-                &task.priority,
-                &ord,
-                &run_at,
-                &task.deadline_at,
-                &next_deadline,
-                &task.protocol,
-                &task.input,
-                &trace,
-            ])
-            .await?;
+        rows.row(fields)
+            .uuid(id)
+            .int4(batch.lanes[n])
+            .int4(batch.tenants[n])
+            .int4(batch.policies[n])
+            .int2(state)
+            .int2(task.priority)
+            .int8(ord)
+            .timestamptz(run_at)
+            .timestamptz(task.deadline_at)
+            .timestamptz(next_deadline)
+            .int4(task.protocol)
+            .bytes(&task.input)
+            .text(trace.as_deref());
+        if let Some(piece) = rows.full() {
+            sink.send(piece).await?;
+        }
         submitted.push(Submitted {
             task: id,
             is_new: true,
         });
     }
-    writer.finish().await?;
+    sink.send(rows.end()).await?;
+    sink.finish().await?;
     Ok(Some(submitted))
 }
 

@@ -12,7 +12,8 @@ mod keys;
 mod mint;
 mod new_task;
 mod resolve;
-mod wake;
+mod rows;
+pub(crate) mod wake;
 mod write;
 
 use std::collections::BTreeSet;
@@ -27,7 +28,7 @@ use crate::transaction::commit_checked;
 
 /// Largest input that stands in the task's own row, in bytes: a claim copies the row, so a large one costs more there than it
 /// saves here (docs/adr/0004).
-const INLINE_BYTES_MAX: i32 = 512;
+const INLINE_BYTES_MAX: i32 = 256;
 
 /// What a submit gave for one task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -109,8 +109,8 @@ async fn what_is_large_or_labelled_stands_in_the_body() {
     let bed = Bed::new().await;
     let worker = bed.worker(&["k"]).await;
     for (bytes, labels, place) in [
-        (512, None, "task"),
-        (513, None, "body"),
+        (256, None, "task"),
+        (257, None, "body"),
         (2, Some(serde_json::json!({ "a": "b" })), "body"),
     ] {
         let claim = bed

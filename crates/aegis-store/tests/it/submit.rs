@@ -23,11 +23,11 @@ async fn count(bed: &Bed, table: &str) -> i64 {
         .await
 }
 
-/// Tasks, bodies and keys: what a refused submit must not have left.
+/// Tasks, inputs and keys: what a refused submit must not have left.
 async fn written(bed: &Bed) -> [i64; 3] {
     [
         count(bed, "task").await,
-        count(bed, "task_body").await,
+        count(bed, "input_any").await,
         count(bed, "idempotency").await,
     ]
 }
@@ -392,4 +392,23 @@ async fn a_submit_wakes_those_who_listen_to_its_queue() {
             .unwrap()
             .is_none()
     );
+}
+
+/// A burst is told twice: at its beginning, and when it is over. The last of it waits for no poll.
+#[tokio::test]
+async fn a_submit_right_behind_another_wakes_too() {
+    let bed = Bed::new().await;
+    let named = format!("{}&statements=named", bed.db.url_as("aegis_engine"));
+    let config = Config::from_url(&named).unwrap();
+    let queue = "burst".to_owned();
+    let mut listener = Listener::connect(&config, std::slice::from_ref(&queue))
+        .await
+        .unwrap()
+        .unwrap();
+    for _ in 0..2 {
+        bed.submit_with("k", |task| task.queue.clone_from(&queue))
+            .await;
+        let hint = tokio::time::timeout(Duration::from_secs(10), listener.hint()).await;
+        assert!(hint.expect("nobody was woken"));
+    }
 }
