@@ -253,6 +253,11 @@ async fn process_what_makes_no_sense_about_watching_is_refused_at_once() {
         .await;
     let line: Value = serde_json::from_str(ran.stderr.trim_end()).unwrap();
     assert_eq!(line["level"], "ERROR");
+    let mut wrong = place.command(&["task", "submit", "k"]);
+    wrong.env("OTEL_EXPORTER_OTLP_ENDPOINT", "::not a url");
+    let ran = run(wrong).await;
+    assert_eq!(ran.code, 2, "{ran:?}");
+    assert!(ran.stderr.contains("spans cannot be sent"), "{ran:?}");
     // Somebody else's environment is no reason to refuse work.
     let mut submit = place.command(&["task", "submit", "k"]);
     submit.env("TRACEPARENT", "nonsense");
