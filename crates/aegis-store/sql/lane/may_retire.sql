@@ -9,7 +9,8 @@
 -- nullable: lanes, tasks, risky
 WITH RECURSIVE
 leaver AS MATERIALIZED (
-    SELECT w.id, w.state, l.lease_until > clock_timestamp() AND w.state <= 1 AS living
+    SELECT w.id, l.lease_until > clock_timestamp() AND w.state <= 1 AS living,
+        w.state = 0 AND NOT EXISTS (SELECT FROM aegis.pause p WHERE p.scope = 'release' AND p.value = w.release) AS claims
     FROM aegis.worker w JOIN aegis.worker_lease l ON l.worker = w.id
     WHERE w.id = :worker?::uuid OR w.release = :release?::text OR w.build = :build?::text),
 keeper AS MATERIALIZED (
@@ -18,7 +19,7 @@ keeper AS MATERIALIZED (
 reads AS MATERIALIZED (
     SELECT DISTINCT c.queue, c.kind, c.reads_min, c.reads_max FROM keeper k JOIN aegis.worker_capability c ON c.worker = k.id),
 theirs AS MATERIALIZED (
-    SELECT c.queue, c.kind, c.reads_min, c.reads_max, max(c.writes) FILTER (WHERE v.living AND v.state = 0) AS may_write,
+    SELECT c.queue, c.kind, c.reads_min, c.reads_max, max(c.writes) FILTER (WHERE v.living AND v.claims) AS may_write,
         max(c.writes) FILTER (WHERE v.living) AS held_write
     FROM leaver v JOIN aegis.worker_capability c ON c.worker = v.id GROUP BY 1, 2, 3, 4),
 -- include: lane_running.sql

@@ -17,7 +17,8 @@ target AS MATERIALIZED (
      FROM aegis.worker w JOIN aegis.worker_capability c ON c.worker = w.id
      WHERE w.release = :to?::text ORDER BY c.queue, c.kind, w.registered_at DESC)),
 leaver AS MATERIALIZED (
-    SELECT w.id, w.state FROM aegis.worker w JOIN aegis.worker_lease l ON l.worker = w.id
+    SELECT w.id, w.state = 0 AND NOT EXISTS (SELECT FROM aegis.pause p WHERE p.scope = 'release' AND p.value = w.release) AS claims
+    FROM aegis.worker w JOIN aegis.worker_lease l ON l.worker = w.id
     WHERE w.state <= 1 AND l.lease_until > clock_timestamp() AND w.release IS DISTINCT FROM :to?::text
       AND CASE WHEN :from?::text IS NOT NULL THEN w.release = :from?::text ELSE EXISTS (
           SELECT FROM aegis.worker_capability c JOIN target g ON g.queue = c.queue AND g.kind = c.kind WHERE c.worker = w.id) END),
@@ -28,7 +29,7 @@ reads AS MATERIALIZED (
     SELECT g.queue, g.kind, g.reads_min, g.reads_max FROM target g
     UNION SELECT c.queue, c.kind, c.reads_min, c.reads_max FROM keeper k JOIN aegis.worker_capability c ON c.worker = k.id),
 theirs AS MATERIALIZED (
-    SELECT c.queue, c.kind, max(c.writes) FILTER (WHERE v.state = 0) AS may_write,
+    SELECT c.queue, c.kind, max(c.writes) FILTER (WHERE v.claims) AS may_write,
         max(c.writes) AS held_write
     FROM leaver v JOIN aegis.worker_capability c ON c.worker = v.id GROUP BY 1, 2),
 scope AS MATERIALIZED (

@@ -16,7 +16,8 @@ pub static MAY_RETIRE: Statement = Statement {
     texts: &[r"/* lane/may_retire */
 WITH RECURSIVE
 leaver AS MATERIALIZED (
-    SELECT w.id, w.state, l.lease_until > clock_timestamp() AND w.state <= 1 AS living
+    SELECT w.id, l.lease_until > clock_timestamp() AND w.state <= 1 AS living,
+        w.state = 0 AND NOT EXISTS (SELECT FROM aegis.pause p WHERE p.scope = 'release' AND p.value = w.release) AS claims
     FROM aegis.worker w JOIN aegis.worker_lease l ON l.worker = w.id
     WHERE w.id = $1::uuid OR w.release = $2::text OR w.build = $3::text),
 keeper AS MATERIALIZED (
@@ -25,7 +26,7 @@ keeper AS MATERIALIZED (
 reads AS MATERIALIZED (
     SELECT DISTINCT c.queue, c.kind, c.reads_min, c.reads_max FROM keeper k JOIN aegis.worker_capability c ON c.worker = k.id),
 theirs AS MATERIALIZED (
-    SELECT c.queue, c.kind, c.reads_min, c.reads_max, max(c.writes) FILTER (WHERE v.living AND v.state = 0) AS may_write,
+    SELECT c.queue, c.kind, c.reads_min, c.reads_max, max(c.writes) FILTER (WHERE v.living AND v.claims) AS may_write,
         max(c.writes) FILTER (WHERE v.living) AS held_write
     FROM leaver v JOIN aegis.worker_capability c ON c.worker = v.id GROUP BY 1, 2, 3, 4),
 owner AS (
@@ -191,7 +192,8 @@ target AS MATERIALIZED (
      FROM aegis.worker w JOIN aegis.worker_capability c ON c.worker = w.id
      WHERE w.release = $5::text ORDER BY c.queue, c.kind, w.registered_at DESC)),
 leaver AS MATERIALIZED (
-    SELECT w.id, w.state FROM aegis.worker w JOIN aegis.worker_lease l ON l.worker = w.id
+    SELECT w.id, w.state = 0 AND NOT EXISTS (SELECT FROM aegis.pause p WHERE p.scope = 'release' AND p.value = w.release) AS claims
+    FROM aegis.worker w JOIN aegis.worker_lease l ON l.worker = w.id
     WHERE w.state <= 1 AND l.lease_until > clock_timestamp() AND w.release IS DISTINCT FROM $5::text
       AND CASE WHEN $6::text IS NOT NULL THEN w.release = $6::text ELSE EXISTS (
           SELECT FROM aegis.worker_capability c JOIN target g ON g.queue = c.queue AND g.kind = c.kind WHERE c.worker = w.id) END),
@@ -202,7 +204,7 @@ reads AS MATERIALIZED (
     SELECT g.queue, g.kind, g.reads_min, g.reads_max FROM target g
     UNION SELECT c.queue, c.kind, c.reads_min, c.reads_max FROM keeper k JOIN aegis.worker_capability c ON c.worker = k.id),
 theirs AS MATERIALIZED (
-    SELECT c.queue, c.kind, max(c.writes) FILTER (WHERE v.state = 0) AS may_write,
+    SELECT c.queue, c.kind, max(c.writes) FILTER (WHERE v.claims) AS may_write,
         max(c.writes) AS held_write
     FROM leaver v JOIN aegis.worker_capability c ON c.worker = v.id GROUP BY 1, 2),
 scope AS MATERIALIZED (

@@ -111,7 +111,7 @@ impl Store {
         }
         for lane in read::<Vec<Risky>>(row.risky)?.unwrap_or_default() {
             doubts.push(format!(
-                "workers of {who} may still write a newer protocol into lane {} than anybody who remains reads; drain them, then ask again",
+                "workers of {who} may still write a newer protocol into lane {} than anybody who remains reads; drain them or pause their release, then ask again",
                 lane.name()
             ));
         }
@@ -159,11 +159,19 @@ impl Store {
         }
         for lane in read::<Vec<Risky>>(row.risky)?.unwrap_or_default() {
             doubts.push(format!(
-                "workers that would be replaced may still write a newer protocol into lane {} than the target reads; drain or pause them, then ask again",
+                "workers that would be replaced may still write a newer protocol into lane {} than the target reads; drain them or pause their release, then ask again",
                 lane.name()
             ));
         }
         let remarks = vec![format!("{} living workers would be replaced", row.living)];
+        if row.known == 0 {
+            // What is stored may well be what it reads.
+            return Ok(Checked {
+                at: row.at,
+                answer: Answer::Unknown(doubts),
+                remarks,
+            });
+        }
         let reasons = reasons(row.at, row.lanes, row.tasks, row.busy_lanes, row.found)?;
         Ok(Checked::judge(row.at, reasons, doubts, remarks))
     }
