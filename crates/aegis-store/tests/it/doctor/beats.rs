@@ -23,7 +23,9 @@ async fn moved(patient: &Patient) -> (Timestamp, Timestamp) {
 #[tokio::test]
 async fn a_beat_moves_what_moved_and_nothing_else() {
     let patient = Patient::new().await;
-    let conn = LeaseConn::connect(patient.bed.store.config()).await.unwrap();
+    let conn = LeaseConn::connect(patient.bed.store.config())
+        .await
+        .unwrap();
     let beat = async |number, executing, claim_ticks, progress_ticks| {
         let beat = Beat {
             number,
