@@ -32,10 +32,17 @@ impl Program {
     /// A command of the public command line, with the database of the demo.
     pub(super) fn command(&self, arguments: &[OsString]) -> StdCommand {
         let mut command = StdCommand::new(&self.path);
+        // Somebody's settings of other workers, in the environment or in a file, are not the demo's.
+        for (name, _) in std::env::vars_os() {
+            let text = name.to_string_lossy();
+            if text.starts_with("AEGIS_") && !text.starts_with("AEGIS_LOG") {
+                command.env_remove(&name);
+            }
+        }
         command
             .args(arguments)
             .env("AEGIS_DATABASE_URL", &self.database_url)
-            .env_remove("AEGIS_DATABASE_DIRECT_URL");
+            .env("AEGIS_CONFIG", "/dev/null");
         command
     }
 

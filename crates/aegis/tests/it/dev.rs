@@ -74,7 +74,10 @@ impl Drop for Dev {
 
 fn dev(folder: &Path) -> Command {
     let path = folder.join("data").display().to_string();
-    command(None, &["dev", "--data-dir", &path, "-o", "json"])
+    let mut command = command(None, &["dev", "--data-dir", &path, "-o", "json"]);
+    // Somebody's setting for other workers, with which none could start, is not this one's.
+    command.env("AEGIS_WORKER_LISTEN", "192.0.2.1:9");
+    command
 }
 
 /// Waits until a process is gone.

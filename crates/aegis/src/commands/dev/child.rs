@@ -141,7 +141,7 @@ async fn spawn(wanted: &Wanted) -> Result<(Child, Option<ChildStdin>, u32), Fail
 
 fn is_setting(name: &OsString) -> bool {
     name.to_str()
-        .is_some_and(|name| name.starts_with("AEGIS_") && name != "AEGIS_LOG")
+        .is_some_and(|name| name.starts_with("AEGIS_") && !name.starts_with("AEGIS_LOG"))
 }
 
 fn arguments(wanted: &Wanted) -> Vec<String> {
