@@ -38,8 +38,12 @@ struct Due {
     clippy::cast_sign_loss,
     reason = "counts and rates"
 )]
-pub(crate) async fn measure(setting: &Setting, tasks: usize) -> anyhow::Result<Figures> {
-    let peak = throughput::peak(setting, tasks).await?;
+pub(crate) async fn measure(
+    setting: &Setting,
+    input: &[u8],
+    tasks: usize,
+) -> anyhow::Result<Figures> {
+    let peak = throughput::peak(setting, input, tasks).await?;
     let batch = (peak / 2.0 * EVERY_MS as f64 / 1000.0).round().max(1.0) as usize;
     let batches = SECONDS * 1000 / EVERY_MS;
     let total = batch * batches as usize;
@@ -104,22 +108,6 @@ pub(crate) async fn measure(setting: &Setting, tasks: usize) -> anyhow::Result<F
     handle.drain();
     running.await??;
     let mut commits_ms = commits.await??;
-    if std::env::var_os("PERF_DEBUG").is_some() {
-        let all = starts_ms
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone();
-        for part in all.chunks(total / 20) {
-            let mut part = part.to_vec();
-            println!(
-                "{:.1} {:.1} {:.1}",
-                quantile(&mut part, 0.5),
-                quantile(&mut part, 0.99),
-                quantile(&mut part, 1.0)
-            );
-        }
-        println!("{:?}", handle.snapshot());
-    }
     let mut starts_ms = starts_ms.lock().unwrap_or_else(PoisonError::into_inner);
     Ok(vec![
         figure("half_peak_tasks_per_second", total as f64 / submitted),

@@ -34,9 +34,12 @@ struct Arguments {
     /// Commits do not wait for the disk, on either side.
     #[arg(long)]
     no_fsync: bool,
-    /// Only one part: throughput, submit, latency, half-peak, idle, takeover, lane-check, profile. The profile prints its tables too.
-    #[arg(long)]
+    /// Only one part. The profile prints its tables too.
+    #[arg(long, value_parser = PARTS)]
     only: Option<String>,
+    /// Size of the inputs of throughput, submit and profile.
+    #[arg(long, default_value_t = 26, value_parser = clap::value_parser!(u32).range(26..=200_000))]
+    input_bytes: u32,
     /// Fetches PostgreSQL when there is none.
     #[arg(long)]
     fetch_postgres: bool,
@@ -88,30 +91,23 @@ fn main() -> anyhow::Result<()> {
             cores()
         );
         let mut figures = Map::new();
-        for part in [
-            "throughput",
-            "submit",
-            "latency",
-            "half-peak",
-            "idle",
-            "takeover",
-            "lane-check",
-            "profile",
-        ] {
+        let input = input(arguments.input_bytes);
+        for part in PARTS {
             if arguments.only.as_deref().is_some_and(|only| only != part) {
                 continue;
             }
             let measured = match part {
                 "throughput" => {
-                    throughput::measure(&setting, arguments.tasks, arguments.rounds).await?
+                    throughput::measure(&setting, &input, arguments.tasks, arguments.rounds).await?
                 }
-                "submit" => submit::measure(&setting, arguments.rounds).await?,
+                "submit" => submit::measure(&setting, &input, arguments.rounds).await?,
                 "latency" => latency::measure(&setting).await?,
-                "half-peak" => half_peak::measure(&setting, arguments.tasks).await?,
+                "half-peak" => half_peak::measure(&setting, &input, arguments.tasks).await?,
                 "profile" => {
                     profile::measure(
                         arguments.no_fsync,
                         arguments.fetch_postgres,
+                        &input,
                         arguments.tasks,
                     )
                     .await?
@@ -128,6 +124,26 @@ fn main() -> anyhow::Result<()> {
         println!("{}", Value::Object(figures));
         anyhow::Ok(())
     })
+}
+
+/// The parts, in the order in which they are measured.
+const PARTS: [&str; 8] = [
+    "throughput",
+    "submit",
+    "latency",
+    "half-peak",
+    "idle",
+    "takeover",
+    "lane-check",
+    "profile",
+];
+
+/// A small order, as long as it is asked for.
+fn input(bytes: u32) -> Vec<u8> {
+    let (begin, end) = ("{\"n\":1,\"order\":\"", "\"}");
+    let length = (bytes as usize).saturating_sub(begin.len() + end.len());
+    let order: String = ('a'..='h').cycle().take(length).collect();
+    format!("{begin}{order}{end}").into_bytes()
 }
 
 fn cores() -> usize {

@@ -10,11 +10,14 @@ use crate::setting::Setting;
 use crate::{Figures, figure, median};
 
 const BATCH: usize = 10_000;
-const INPUT: &[u8] = b"{\"n\":1,\"order\":\"abcdefgh\"}";
 
 /// Measures both sides in turns.
 #[expect(clippy::cast_precision_loss, reason = "a count of rows")]
-pub(crate) async fn measure(setting: &Setting, rounds: usize) -> anyhow::Result<Figures> {
+pub(crate) async fn measure(
+    setting: &Setting,
+    input: &[u8],
+    rounds: usize,
+) -> anyhow::Result<Figures> {
     let store = setting.store(2).await?;
     let client = setting.client();
     client
@@ -27,14 +30,14 @@ pub(crate) async fn measure(setting: &Setting, rounds: usize) -> anyhow::Result<
     let mut rates = Vec::new();
     for round in 0..=rounds {
         let ids: Vec<Uuid> = (0..BATCH).map(|_| Uuid::now_v7()).collect();
-        let inputs = vec![INPUT; BATCH];
+        let inputs = vec![input; BATCH];
         let start = Instant::now();
         client.execute(&insert, &[&ids, &inputs]).await?;
         let plain = start.elapsed().as_secs_f64();
         let tasks: Vec<NewTask> = (0..BATCH)
             .map(|_| NewTask {
                 queue: "submit-only".to_owned(),
-                ..NewTask::new("bench.noop", INPUT)
+                ..NewTask::new("bench.noop", input)
             })
             .collect();
         let start = Instant::now();

@@ -9,12 +9,11 @@ use anyhow::bail;
 use crate::setting::Setting;
 use crate::{Figures, bare, figure, median};
 
-const INPUT: &[u8] = b"{\"n\":1,\"order\":\"abcdefgh\"}";
-
 /// Measures both sides in turns.
 #[expect(clippy::cast_precision_loss, reason = "counts of rows")]
 pub(crate) async fn measure(
     setting: &Setting,
+    input: &[u8],
     tasks: usize,
     rounds: usize,
 ) -> anyhow::Result<Figures> {
@@ -24,7 +23,7 @@ pub(crate) async fn measure(
         let limit = bare::limit_rows_per_second(setting, tasks).await?;
         let (wal_before, transactions_before) =
             (setting.wal_bytes().await?, setting.transactions().await?);
-        fill(setting, tasks).await?;
+        fill(setting, input, tasks).await?;
         setting.tidy_up().await?;
         let rate = tasks as f64 / drain_backlog(setting, tasks).await?.as_secs_f64();
         wal.push((setting.wal_bytes().await? - wal_before) / tasks as f64);
@@ -45,10 +44,10 @@ pub(crate) async fn measure(
 
 /// Tasks a second of this run, once, after a warm-up: what other parts call the peak.
 #[expect(clippy::cast_precision_loss, reason = "a count")]
-pub(crate) async fn peak(setting: &Setting, tasks: usize) -> anyhow::Result<f64> {
+pub(crate) async fn peak(setting: &Setting, input: &[u8], tasks: usize) -> anyhow::Result<f64> {
     let mut rates = Vec::new();
     for _ in 0..3 {
-        fill(setting, tasks).await?;
+        fill(setting, input, tasks).await?;
         setting.tidy_up().await?;
         rates.push(tasks as f64 / drain_backlog(setting, tasks).await?.as_secs_f64());
     }
@@ -56,19 +55,19 @@ pub(crate) async fn peak(setting: &Setting, tasks: usize) -> anyhow::Result<f64>
 }
 
 /// Submits so many tasks that do nothing.
-pub(crate) async fn fill(setting: &Setting, tasks: usize) -> anyhow::Result<()> {
-    fill_with(&setting.store(2).await?, tasks).await
+pub(crate) async fn fill(setting: &Setting, input: &[u8], tasks: usize) -> anyhow::Result<()> {
+    fill_with(&setting.store(2).await?, input, tasks).await
 }
 
 /// The same through a store that the caller keeps.
-pub(crate) async fn fill_with(store: &Store, tasks: usize) -> anyhow::Result<()> {
+pub(crate) async fn fill_with(store: &Store, input: &[u8], tasks: usize) -> anyhow::Result<()> {
     let mut left = tasks;
     while left > 0 {
         let batch = left.min(10_000);
         store
             .submit_batch(
                 (0..batch)
-                    .map(|_| NewTask::new("bench.noop", INPUT))
+                    .map(|_| NewTask::new("bench.noop", input))
                     .collect(),
             )
             .await?;

@@ -32,7 +32,12 @@ struct Phase {
 /// Runs both phases once, after a warm-up, and prints the tables.
 #[expect(clippy::cast_precision_loss, reason = "a count of tasks")]
 #[expect(clippy::print_stdout, reason = "the tables are its output")]
-pub(crate) async fn measure(no_fsync: bool, fetch: bool, tasks: usize) -> anyhow::Result<Figures> {
+pub(crate) async fn measure(
+    no_fsync: bool,
+    fetch: bool,
+    input: &[u8],
+    tasks: usize,
+) -> anyhow::Result<Figures> {
     let preload = [("shared_preload_libraries", "pg_stat_statements")];
     let setting = match Setting::start_with(no_fsync, fetch, &preload).await {
         Ok(setting) => setting,
@@ -43,12 +48,12 @@ pub(crate) async fn measure(no_fsync: bool, fetch: bool, tasks: usize) -> anyhow
     };
     let counts = statements::enable(&setting).await;
     let walinspect = wal::enable(&setting).await;
-    throughput::peak(&setting, tasks.min(5000)).await?;
+    throughput::peak(&setting, input, tasks.min(5000)).await?;
 
     let mut phases = Vec::new();
     let mut probe = Probe::begin(&setting, counts).await?;
     let store = setting.store(2).await?;
-    throughput::fill_with(&store, tasks).await?;
+    throughput::fill_with(&store, input, tasks).await?;
     phases.push(probe.end("submit", walinspect).await?);
     drop(store);
     setting.tidy_up().await?;
