@@ -61,7 +61,7 @@ pub enum HarnessError {
     Stuck {
         /// The task.
         task: uuid::Uuid,
-        /// The bound, see [`Harness::patience`](crate::Harness::patience).
+        /// The bound, see [`Harness::set_patience`](crate::Harness::set_patience).
         within: Duration,
         /// Where it stands.
         why: String,

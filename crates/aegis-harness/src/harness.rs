@@ -86,17 +86,17 @@ impl Harness {
     }
 
     /// The lease of the workers; 30 s unless said otherwise, as in production. So much time passes at each crash.
-    pub fn lease(&mut self, lease: Duration) {
+    pub fn set_lease(&mut self, lease: Duration) {
         self.lease = lease;
     }
 
     /// How much real time a run may take; 60 s unless said otherwise.
-    pub fn patience(&mut self, patience: Duration) {
+    pub fn set_patience(&mut self, patience: Duration) {
         self.patience = patience;
     }
 
     /// How often a task may be started; 1,000 unless said otherwise.
-    pub fn executions_max(&mut self, executions: usize) {
+    pub fn set_executions_max(&mut self, executions: usize) {
         self.executions_max = executions;
     }
 
@@ -195,7 +195,7 @@ impl Harness {
     ) -> Result<(Run, Followed), HarnessError> {
         let mark = self.effects.len();
         let before = self.passed;
-        self.script.expect();
+        self.script.await_task();
         let id = match self.submit(task).await {
             Ok(id) => id,
             Err(error) => {

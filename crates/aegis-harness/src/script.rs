@@ -59,7 +59,7 @@ impl Script {
     }
 
     /// A task is about to be submitted. Until the run begins or ends, everything stands still at its next point.
-    pub(crate) fn expect(&self) {
+    pub(crate) fn await_task(&self) {
         self.expecting.send_replace(true);
     }
 

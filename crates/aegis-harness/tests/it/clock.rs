@@ -6,7 +6,6 @@ use aegis_harness::{
     Cut, Effects, Fault, Harness, HarnessError, NewTask, Outcome, Point, RetryPolicy,
 };
 use aegis_worker::{Class, TaskContext, TaskError, handler_fn};
-use serde_json::json;
 
 use crate::support::{Charge, harness};
 
@@ -86,7 +85,7 @@ async fn a_key_past_its_retention_is_left_to_a_person() {
                 }
             })
         );
-        harness.lease(Duration::from_mins(30));
+        harness.set_lease(Duration::from_mins(30));
         let dies = Fault::crash(Point::operation("charge", 7, Cut::Ran));
         let task = NewTask::new("charge", "null");
         let run = harness.run_with(task, &[dies]).await.unwrap();
@@ -118,10 +117,10 @@ async fn deadlines_and_the_end_of_an_attempt_pass_too() {
         ..NewTask::new("patient", "null")
     };
     let id = harness.submit(task).await.unwrap();
-    harness.patience(Duration::from_millis(300));
+    harness.set_patience(Duration::from_millis(300));
     let error = harness.settle(id).await.unwrap_err();
     assert!(matches!(error, HarnessError::Stuck { .. }), "{error}");
-    harness.patience(Duration::from_mins(1));
+    harness.set_patience(Duration::from_mins(1));
     // Asked to stop by the first, ended for it by the second.
     harness.advance(Duration::from_mins(10)).await.unwrap();
     harness.advance(Duration::from_secs(2)).await.unwrap();
@@ -171,10 +170,10 @@ async fn what_waits_for_something_that_does_not_come_is_stuck_and_the_next_run_i
     })
     .await
     .unwrap();
-    harness.patience(Duration::from_millis(300));
+    harness.set_patience(Duration::from_millis(300));
     let error = harness.run(NewTask::new("wait", "true")).await.unwrap_err();
     assert!(matches!(error, HarnessError::Stuck { .. }), "{error}");
-    harness.patience(Duration::from_mins(1));
+    harness.set_patience(Duration::from_mins(1));
     let run = harness.run(NewTask::new("wait", "false")).await.unwrap();
     assert_eq!(run.outcome, Outcome::Succeeded);
     assert_eq!(run.effects.get("done"), Some(&1));
@@ -186,7 +185,7 @@ async fn a_handler_that_never_ends_is_endless() {
         "never",
         |_ctx: TaskContext, (): ()| async move { Err::<(), _>(TaskError::snooze(DAY)) }
     ));
-    harness.executions_max(3);
+    harness.set_executions_max(3);
     let error = harness
         .run(NewTask::new("never", "null"))
         .await
