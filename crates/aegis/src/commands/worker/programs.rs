@@ -141,30 +141,23 @@ fn grouped(words: Vec<Word>) -> Result<Programs, String> {
     Ok(programs)
 }
 
+/// In the order of the command line; these are no settings of a file, which has no such order.
 fn words(matches: &ArgMatches) -> Vec<Word> {
-    let mut found: Vec<(usize, Word)> = Vec::new();
-    let ways: [(&str, fn(String) -> Word); 3] = [
+    type ToWord = fn(String) -> Word;
+    let ways: [(&str, ToWord); 3] = [
         (KIND, Word::Kind),
         (PROTOCOL, Word::Protocol),
         (EXEC, Word::Exec),
     ];
-    for (rank, (name, word)) in ways.into_iter().enumerate() {
+    let mut found: Vec<(usize, Word)> = Vec::new();
+    for (name, word) in ways {
         let values = matches.get_many::<String>(name).into_iter().flatten();
-        if matches.value_source(name) == Some(ValueSource::CommandLine) {
-            let indices = matches.indices_of(name).into_iter().flatten();
-            found.extend(
-                indices
-                    .zip(values)
-                    .map(|(at, value)| (at, word(value.clone()))),
-            );
-        } else {
-            // From a file there is no order between them: the first of each belongs together, and so on.
-            found.extend(
-                values
-                    .enumerate()
-                    .map(|(at, value)| (at * 3 + rank, word(value.clone()))),
-            );
-        }
+        let places = matches.indices_of(name).into_iter().flatten();
+        found.extend(
+            places
+                .zip(values)
+                .map(|(at, value)| (at, word(value.clone()))),
+        );
     }
     found.sort_by_key(|(at, _)| *at);
     found.into_iter().map(|(_, word)| word).collect()
