@@ -242,6 +242,8 @@ fn fences(out: &mut String, results: &Results) {
             .any(|takeover| takeover.seconds.is_none())
         {
             format!("over {}", CAP.as_secs())
+        } else if forced(engine) {
+            format!("{} by an operator's call", spread(&took, 1))
         } else {
             spread(&took, 1)
         };
@@ -312,6 +314,13 @@ fn settings(out: &mut String, results: &Results) {
         .ok();
     }
     out.push('\n');
+}
+
+/// Whether its takeover needs an operator.
+fn forced(engine: &Engine) -> bool {
+    PEERS
+        .iter()
+        .any(|peer| peer.name == engine.name && peer.forced)
 }
 
 /// With its language: two of them have almost the same name.

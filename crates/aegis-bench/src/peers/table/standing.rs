@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use super::super::late::{Case, Verdict};
 use super::super::results::{Engine, Results};
 use super::figures::{COMPARED, Figure, median, number};
+use super::forced;
 
 /// The sentences.
 pub(super) fn write(out: &mut String, results: &Results) {
@@ -42,10 +43,11 @@ pub(super) fn write(out: &mut String, results: &Results) {
     fence(out, aegis, &others);
 }
 
-/// Who is ahead, with its median.
+/// Who is ahead, with its median. A takeover by an operator's call is no takeover of the engine's.
 fn ahead(figure: Figure, own: f64, others: &[&Engine]) -> Vec<String> {
     let mut ahead: Vec<(f64, &str)> = others
         .iter()
+        .filter(|engine| figure != Figure::Takeover || !forced(engine))
         .filter_map(|engine| Some((median(&figure.of(engine))?, engine.name.as_str())))
         .filter(|(theirs, _)| figure.ahead(*theirs, own))
         .collect();

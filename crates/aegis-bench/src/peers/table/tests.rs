@@ -82,6 +82,18 @@ fn a_faster_engine_that_refuses_is_named() {
 }
 
 #[test]
+fn an_operators_call_is_no_takeover() {
+    let mut by_hand = engine("graphile-worker", 1.0, 900.0, true);
+    by_hand.takeover[0].seconds = Some(0.1);
+    let text = section(&results(&[engine("aegis", 1000.0, 900.0, false), by_hand]));
+    assert!(text.contains("| 0.1 by an operator's call |"), "{text}");
+    assert!(
+        text.contains("takeover, in s (1.5): behind nobody"),
+        "{text}"
+    );
+}
+
+#[test]
 fn an_engine_that_is_missing_has_its_reason() {
     let mut awa = Engine {
         name: "awa".to_owned(),
