@@ -160,11 +160,8 @@ impl Reader<'_> {
         match self.nearest(place, name) {
             Some(near) => format!("`{whole}` is no setting; did you mean `{near}`?"),
             None => format!(
-                "`{whole}` is no setting; `aegis {}--print-config` shows those that there are",
-                place
-                    .iter()
-                    .map(|word| format!("{word} "))
-                    .collect::<String>()
+                "`{whole}` is no setting; `aegis {}` shows those that there are",
+                [place, &["--print-config"]].concat().join(" ")
             ),
         }
     }
