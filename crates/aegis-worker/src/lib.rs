@@ -60,9 +60,9 @@ mod shared;
 mod signals;
 mod task_error;
 mod traced;
+mod tuning;
 mod warm;
 mod watchdog;
-mod tuning;
 mod worker;
 mod writer;
 
