@@ -103,7 +103,7 @@ pub(crate) async fn measure(
     while let Some(sent) = sending.join_next().await {
         sent??;
     }
-    let submitted = (zero.elapsed() - begin).as_secs_f64();
+    let submitted = zero.elapsed().saturating_sub(begin).as_secs_f64();
     wait_until_started(&starts_ms, total, Duration::from_mins(1)).await?;
     handle.drain();
     running.await??;

@@ -326,3 +326,27 @@ fn line_and_column(text: &str, position: usize) -> (u32, u32) {
     }
     at
 }
+
+#[cfg(test)]
+mod tests {
+    //! What stands between the words of a COPY.
+
+    use super::copied;
+
+    #[test]
+    fn a_copy_names_its_table_and_columns_and_nothing_else() {
+        assert_eq!(
+            copied("COPY a.b (c, d) FROM STDIN BINARY\n"),
+            Some(("a.b", "c, d"))
+        );
+        for wrong in [
+            "SELECT 1",
+            "COPY a.b FROM STDIN BINARY",
+            "COPY a.b (c) FROM STDIN",
+            "COPY a.b (c) TO STDOUT BINARY",
+            "COPY a.b (c) FROM STDIN BINARY WHERE true",
+        ] {
+            assert_eq!(copied(wrong), None, "{wrong}");
+        }
+    }
+}

@@ -53,7 +53,7 @@ pub(super) async fn write(
         let number = n + 1;
         let id = ids[n].unwrap_or_else(|| uuid7_nth(moment.ms, moment.random, number));
         let run_at = task.run_at.filter(|at| *at > moment.now);
-        let state: i16 = if run_at.is_some() { 0 } else { 1 };
+        let state = i16::from(run_at.is_none());
         let ord = now_us + i64::try_from(number).unwrap_or(i64::MAX)
             - (9 - i64::from(task.priority)) * CREDIT_US;
         let next_deadline = waiting_deadline(task, moment.now);

@@ -297,8 +297,8 @@ async fn ids_of_the_database_and_of_the_copy_are_one_form() {
         )
         .await;
     // The same number, as src/submit/mint.rs has it: ms | 7 | n >> 2, variant | n & 3 | 60 bits drawn.
-    let high = (1_234_567_890_123_u64 << 16) | 0x7000 | (4099 >> 2);
-    let low = (1 << 63) | ((4099 & 3) << 60) | (81_985_529_216_486_895 & 0x0fff_ffff_ffff_ffff);
+    let high = (1_234_567_890_123_u64 << 16) | 0x7000 | (0x1003 >> 2);
+    let low = (1 << 63) | ((0x1003 & 3) << 60) | 0x0123_4567_89ab_cdef;
     assert_eq!(first, Uuid::from_u64_pair(high, low));
 }
 
