@@ -7,19 +7,16 @@
 
 mod flow;
 mod operation;
+mod start;
 mod turn;
+mod words;
 
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
-use aegis_protocol::limits::{
-    LINE_BYTES_MAX, LOG_BYTES_MAX, REQUESTS_MAX, START_OPERATIONS_MAX, START_STEPS_BYTES_MAX,
-};
-use aegis_protocol::{
-    Cancel, Cause, FromHandler, Hello, KnownOperation, KnownStep, Level, Start, Stored, ToHandler,
-    VERSIONS, agreed,
-};
-use aegis_worker::{CancelReason, EngineStop, Known, TaskContext, TaskError};
+use aegis_protocol::limits::{LINE_BYTES_MAX, REQUESTS_MAX};
+use aegis_protocol::{Cancel, FromHandler, Hello, Start, ToHandler, VERSIONS, agreed};
+use aegis_worker::{CancelReason, EngineStop, TaskContext, TaskError};
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
@@ -34,7 +31,9 @@ use crate::options::ExecOptions;
 use crate::program::Program;
 
 use flow::{Ended, Place, Replies};
+use start::start_message;
 use turn::Turns;
+use words::{cause, cut, word, write_log};
 
 /// Lines of standard error that an attempt's error shows.
 const STDERR_SHOWN: usize = 20;
@@ -420,108 +419,6 @@ fn out_of_turn(said: &'static str, why: impl Into<String>) -> Fault {
     Fault::OutOfTurn {
         said,
         why: why.into(),
-    }
-}
-
-fn start_message(ctx: &TaskContext<Value>, known: Known, input: Value) -> Start {
-    let range = ctx.protocol_range();
-    let mut bytes = 0;
-    let steps_known = known.steps.len();
-    let mut steps = Vec::new();
-    for step in known.steps {
-        bytes += step.name.len() + step.key.len() + step.stored.value.to_string().len();
-        if bytes > START_STEPS_BYTES_MAX {
-            break;
-        }
-        steps.push(KnownStep {
-            name: step.name,
-            key: step.key,
-            protocol: step.stored.protocol,
-            value: step.stored.value,
-        });
-    }
-    Start {
-        task: ctx.task_id().to_string(),
-        kind: ctx.kind().to_owned(),
-        queue: ctx.queue().to_owned(),
-        epoch: ctx.epoch(),
-        fencing_token: ctx.fencing_token().to_string(),
-        failures: ctx.failures(),
-        interruptions: ctx.interruptions(),
-        crashes: ctx.crashes(),
-        snoozes: ctx.snoozes(),
-        settling: ctx.is_settling(),
-        reads: [range.min(), range.max()],
-        writes: range.writes(),
-        input_protocol: ctx.input_protocol(),
-        input,
-        checkpoint: known.checkpoint.map(|stored| Stored {
-            protocol: stored.protocol,
-            value: stored.value,
-        }),
-        steps_complete: steps.len() == steps_known,
-        steps,
-        operations: known
-            .operations
-            .into_iter()
-            .take(START_OPERATIONS_MAX)
-            .map(|one| KnownOperation {
-                name: one.name,
-                key: one.key,
-                id: one.id,
-                class: one.class,
-                state: one.state.word().to_owned(),
-                dispatches: one.dispatches,
-            })
-            .collect(),
-        trace: ctx.trace().map(|trace| trace.to_string()),
-        valid_for_ms: 0,
-    }
-}
-
-fn write_log(level: Level, message: String) {
-    let message = cut(message, LOG_BYTES_MAX);
-    match level {
-        Level::Debug => tracing::debug!(target: "aegis_exec::log", "{message}"),
-        Level::Warn => tracing::warn!(target: "aegis_exec::log", "{message}"),
-        Level::Error => tracing::error!(target: "aegis_exec::log", "{message}"),
-        _ => tracing::info!(target: "aegis_exec::log", "{message}"),
-    }
-}
-
-fn cut(mut text: String, bytes_max: usize) -> String {
-    if text.len() > bytes_max {
-        text.truncate(text.floor_char_boundary(bytes_max));
-        text.push('…');
-    }
-    text
-}
-
-fn cause(reason: CancelReason) -> Cause {
-    match reason {
-        CancelReason::Drain => Cause::Drain,
-        CancelReason::LeaseLost => Cause::LeaseLost,
-        CancelReason::Deadline => Cause::Deadline,
-        CancelReason::StartToClose => Cause::StartToClose,
-        _ => Cause::Requested,
-    }
-}
-
-fn word(message: &FromHandler) -> &'static str {
-    match message {
-        FromHandler::Hello(_) => "hello",
-        FromHandler::Step(_) => "step",
-        FromHandler::SaveStep(_) => "save_step",
-        FromHandler::Checkpoint(_) => "checkpoint",
-        FromHandler::Operation(_) => "operation",
-        FromHandler::Settle(_) => "settle",
-        FromHandler::Probed(_) => "probed",
-        FromHandler::Progress(_) => "progress",
-        FromHandler::Log(_) => "log",
-        FromHandler::Result(_) => "result",
-        FromHandler::Error(_) => "error",
-        FromHandler::Snooze(_) => "snooze",
-        _ => "a message",
     }
 }
 
