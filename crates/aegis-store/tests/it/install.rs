@@ -81,6 +81,21 @@ async fn an_edited_step_is_refused_by_its_number() {
     );
 }
 
+/// Steps only expand: a program that started before any of them starts after all of them, until somebody switches.
+#[tokio::test]
+async fn no_step_raises_min_schema() {
+    let db = TestDb::empty().await;
+    install_steps(&config(&db), &STEPS[..3], 2).await.unwrap();
+    for known in 4..=STEPS.len() {
+        install_steps(&config(&db), &STEPS[..known], 2)
+            .await
+            .unwrap();
+        let admitted = "SELECT min_schema FROM aegis.schema_version";
+        let admitted: i32 = db.admin.query_one(admitted, &[]).await.unwrap().get(0);
+        assert_eq!(admitted, 0, "step {known}");
+    }
+}
+
 /// Version N has expanded; N - 1 starts, installs (nothing) and works beside it.
 #[tokio::test]
 async fn the_version_before_works_beside_the_next_one() {
