@@ -70,10 +70,15 @@ pub const STEPS: &[Step] = &[
         name: "quiet",
         sql: include_str!("../schema/0009_quiet.sql"),
     },
+    Step {
+        version: 10,
+        name: "fleet_changes",
+        sql: include_str!("../schema/0010_fleet_changes.sql"),
+    },
 ];
 
 /// The schema that this binary needs, and the newest it knows.
-pub const SCHEMA: i32 = 9;
+pub const SCHEMA: i32 = 10;
 
 /// From this schema on programs read inputs that stand inline.
 const INLINE_SINCE: i32 = 7;

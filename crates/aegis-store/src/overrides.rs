@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use crate::error::StoreError;
 use crate::generated::operation::ResolveParams;
-use crate::generated::{database, operation, task};
+use crate::generated::{database, operation, task, worker};
 use crate::store::Store;
 
 /// What became of a cancel request.
@@ -214,9 +214,29 @@ impl Store {
     ///
     /// # Errors
     /// A database error.
-    pub async fn resume(&self, scope: PauseScope, value: &str) -> Result<bool, StoreError> {
+    pub async fn resume(
+        &self,
+        scope: PauseScope,
+        value: &str,
+        actor: &str,
+        reason: &str,
+    ) -> Result<bool, StoreError> {
         let conn = self.conn().await?;
-        Ok(database::resume(&conn.conn(), scope.word(), value).await? > 0)
+        Ok(database::resume(&conn.conn(), scope.word(), value, actor, reason).await? > 0)
+    }
+
+    /// Closes a worker's gate on a person's word. True when it was open.
+    ///
+    /// # Errors
+    /// A database error.
+    pub async fn drain_by(
+        &self,
+        worker: Uuid,
+        actor: &str,
+        reason: &str,
+    ) -> Result<bool, StoreError> {
+        let conn = self.conn().await?;
+        Ok(worker::drain_by(&conn.conn(), worker, actor, reason).await? > 0)
     }
 
     /// Accepts this database as the truth after a restore, an upgrade or a copy. Every claim of before is fenced. Answers
@@ -224,9 +244,9 @@ impl Store {
     ///
     /// # Errors
     /// A database error.
-    pub async fn adopt(&self) -> Result<i32, StoreError> {
+    pub async fn adopt(&self, actor: &str, reason: &str) -> Result<i32, StoreError> {
         let conn = self.conn().await?;
-        Ok(database::adopt(&conn.conn()).await?.floor)
+        Ok(database::adopt(&conn.conn(), actor, reason).await?.floor)
     }
 }
 

@@ -9,8 +9,9 @@ use crate::generated::view;
 use crate::store::Store;
 
 pub use crate::generated::view::{
-    LanesRow as LaneSummary, OperationsRow as OperationFound, PausesRow as Pause,
-    WorkerRow as WorkerDetail, WorkerTasksRow as WorkerTask, WorkersRow as WorkerFound,
+    FleetChangesRow as FleetChange, LanesRow as LaneSummary, OperationsRow as OperationFound,
+    PausesRow as Pause, WorkerRow as WorkerDetail, WorkerTasksRow as WorkerTask,
+    WorkersRow as WorkerFound,
 };
 
 /// Which lanes to list.
@@ -107,6 +108,15 @@ impl Store {
     pub async fn pauses(&self) -> Result<Vec<Pause>, StoreError> {
         let conn = self.conn().await?;
         Ok(view::pauses(&conn.conn()).await?)
+    }
+
+    /// What people changed about the fleet (pauses, drains, adoptions), the newest first.
+    ///
+    /// # Errors
+    /// A database error.
+    pub async fn fleet_changes(&self, limit: i64) -> Result<Vec<FleetChange>, StoreError> {
+        let conn = self.conn().await?;
+        Ok(view::fleet_changes(&conn.conn(), limit).await?)
     }
 
     /// Operations by filter.

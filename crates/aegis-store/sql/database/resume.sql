@@ -1,7 +1,9 @@
--- Ends a pause.
+-- Ends a pause; who and why are stored.
 --
 -- lock: the pause row
 -- index: pause_pkey
 -- fence: none: a rule for acquire
 -- returns: count
-DELETE FROM aegis.pause WHERE scope = :scope::text AND value = :value::text
+WITH p AS (DELETE FROM aegis.pause WHERE scope = :scope::text AND value = :value::text RETURNING scope, value)
+INSERT INTO aegis.fleet_change (what, subject, actor, reason)
+SELECT 'resume', p.scope || ' ' || p.value, :actor::text, :reason::text FROM p

@@ -12,10 +12,15 @@ use crate::session::{Session, Statement};
 pub static ADOPT: Statement = Statement {
     name: "database/adopt",
     texts: &[r"/* database/adopt */
-UPDATE aegis.database SET floor = floor + 1, system_identifier = s.system_identifier, postmaster_started = pg_postmaster_start_time(),
-    up_since = clock_timestamp(), closed_at = NULL, closed_why = NULL FROM pg_control_system() s
-RETURNING floor, database.system_identifier"],
-    types: &[],
+WITH d AS (
+    UPDATE aegis.database SET floor = floor + 1, system_identifier = s.system_identifier, postmaster_started = pg_postmaster_start_time(),
+        up_since = clock_timestamp(), closed_at = NULL, closed_why = NULL FROM pg_control_system() s
+    RETURNING floor, database.system_identifier),
+c AS (
+    INSERT INTO aegis.fleet_change (what, subject, actor, reason)
+    SELECT 'adopt', 'floor ' || d.floor || ', system ' || d.system_identifier, $1::text, $2::text FROM d)
+SELECT d.floor, d.system_identifier FROM d"],
+    types: &[Type::TEXT, Type::TEXT],
 };
 
 /// A row of [`adopt`].
@@ -37,13 +42,17 @@ impl AdoptRow {
 }
 
 /// Accepts this database as the truth after a restore, an upgrade or a copy: takes its system identifier and raises the
-/// floor, so that every claim of before is fenced.
+/// floor, so that every claim of before is fenced. Who and why are stored.
 ///
 /// - Lock: the database row
 /// - Index: database_pkey
 /// - Fence: none: an override of every claim at once
-pub async fn adopt<S: Session + ?Sized>(session: &S) -> Result<AdoptRow, Error> {
-    let row = session.query_one(&ADOPT, 0, &[]).await?;
+pub async fn adopt<S: Session + ?Sized>(
+    session: &S,
+    actor: &str,
+    reason: &str,
+) -> Result<AdoptRow, Error> {
+    let row = session.query_one(&ADOPT, 0, &[&actor, &reason]).await?;
     AdoptRow::read(&row)
 }
 
@@ -51,8 +60,11 @@ pub async fn adopt<S: Session + ?Sized>(session: &S) -> Result<AdoptRow, Error> 
 pub static PAUSE: Statement = Statement {
     name: "database/pause",
     texts: &[r"/* database/pause */
-INSERT INTO aegis.pause (scope, value, who, why) VALUES ($1::text, $2::text, $3::text, $4::text)
-ON CONFLICT (scope, value) DO UPDATE SET who = excluded.who, why = excluded.why, at = clock_timestamp()"],
+WITH p AS (
+    INSERT INTO aegis.pause (scope, value, who, why) VALUES ($1::text, $2::text, $3::text, $4::text)
+    ON CONFLICT (scope, value) DO UPDATE SET who = excluded.who, why = excluded.why, at = clock_timestamp()
+    RETURNING scope, value, who, why)
+INSERT INTO aegis.fleet_change (what, subject, actor, reason) SELECT 'pause', p.scope || ' ' || p.value, p.who, p.why FROM p"],
     types: &[Type::TEXT, Type::TEXT, Type::TEXT, Type::TEXT],
 };
 
@@ -77,11 +89,13 @@ pub async fn pause<S: Session + ?Sized>(
 pub static RESUME: Statement = Statement {
     name: "database/resume",
     texts: &[r"/* database/resume */
-DELETE FROM aegis.pause WHERE scope = $1::text AND value = $2::text"],
-    types: &[Type::TEXT, Type::TEXT],
+WITH p AS (DELETE FROM aegis.pause WHERE scope = $1::text AND value = $2::text RETURNING scope, value)
+INSERT INTO aegis.fleet_change (what, subject, actor, reason)
+SELECT 'resume', p.scope || ' ' || p.value, $3::text, $4::text FROM p"],
+    types: &[Type::TEXT, Type::TEXT, Type::TEXT, Type::TEXT],
 };
 
-/// Ends a pause.
+/// Ends a pause; who and why are stored.
 ///
 /// - Lock: the pause row
 /// - Index: pause_pkey
@@ -90,8 +104,12 @@ pub async fn resume<S: Session + ?Sized>(
     session: &S,
     scope: &str,
     value: &str,
+    actor: &str,
+    reason: &str,
 ) -> Result<u64, Error> {
-    session.execute(&RESUME, 0, &[&scope, &value]).await
+    session
+        .execute(&RESUME, 0, &[&scope, &value, &actor, &reason])
+        .await
 }
 
 /// `sql/database/status.sql`.

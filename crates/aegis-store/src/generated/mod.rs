@@ -14,7 +14,7 @@ pub mod worker;
 use crate::session::Statement;
 
 /// Every statement, by name.
-pub static ALL: [&Statement; 98] = [
+pub static ALL: [&Statement; 100] = [
     &client::FIND_KEYS,
     &client::LANE,
     &client::LANE_BY_ID,
@@ -97,6 +97,7 @@ pub static ALL: [&Statement; 98] = [
     &task::WHY_FENCED,
     &view::FIND_OPERATIONS,
     &view::FIND_WORKERS,
+    &view::FLEET_CHANGES,
     &view::LANES,
     &view::OPERATIONS,
     &view::PAUSES,
@@ -104,6 +105,7 @@ pub static ALL: [&Statement; 98] = [
     &view::WORKER_TASKS,
     &view::WORKERS,
     &worker::DRAIN,
+    &worker::DRAIN_BY,
     &worker::HELD,
     &worker::LIST,
     &worker::NAMED,

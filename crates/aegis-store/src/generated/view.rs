@@ -113,6 +113,57 @@ pub async fn find_workers<S: Session + ?Sized>(
     rows.iter().map(FindWorkersRow::read).collect()
 }
 
+/// `sql/view/fleet_changes.sql`.
+pub static FLEET_CHANGES: Statement = Statement {
+    name: "view/fleet_changes",
+    texts: &[r"/* view/fleet_changes */
+SELECT c.n, c.at, c.what, c.subject, c.actor, c.reason FROM aegis.fleet_change c ORDER BY c.n DESC LIMIT $1::int8"],
+    types: &[Type::INT8],
+};
+
+/// A row of [`fleet_changes`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct FleetChangesRow {
+    /// Column `n` (int8).
+    pub n: i64,
+    /// Column `at` (timestamptz).
+    pub at: Timestamp,
+    /// Column `what` (text).
+    pub what: String,
+    /// Column `subject` (text).
+    pub subject: String,
+    /// Column `actor` (text).
+    pub actor: String,
+    /// Column `reason` (text).
+    pub reason: String,
+}
+
+impl FleetChangesRow {
+    fn read(row: &Row) -> Result<Self, Error> {
+        Ok(Self {
+            n: row.try_get(0)?,
+            at: row.try_get(1)?,
+            what: row.try_get(2)?,
+            subject: row.try_get(3)?,
+            actor: row.try_get(4)?,
+            reason: row.try_get(5)?,
+        })
+    }
+}
+
+/// What people changed about the fleet, the newest first.
+///
+/// - Lock: none
+/// - Index: fleet_change_pkey
+/// - Fence: none: a read
+pub async fn fleet_changes<S: Session + ?Sized>(
+    session: &S,
+    limit: i64,
+) -> Result<Vec<FleetChangesRow>, Error> {
+    let rows = session.query(&FLEET_CHANGES, 0, &[&limit]).await?;
+    rows.iter().map(FleetChangesRow::read).collect()
+}
+
 /// `sql/view/lanes.sql`.
 pub static LANES: Statement = Statement {
     name: "view/lanes",

@@ -26,6 +26,33 @@ pub async fn drain<S: Session + ?Sized>(session: &S, worker: Uuid) -> Result<u64
     session.execute(&DRAIN, 0, &[&worker]).await
 }
 
+/// `sql/worker/drain_by.sql`.
+pub static DRAIN_BY: Statement = Statement {
+    name: "worker/drain_by",
+    texts: &[r"/* worker/drain_by */
+WITH w AS (
+    UPDATE aegis.worker SET state = 1, draining_at = clock_timestamp() WHERE id = $1::uuid AND state = 0 RETURNING id, name)
+INSERT INTO aegis.fleet_change (what, subject, actor, reason)
+SELECT 'drain', 'worker ' || w.id || ' ' || w.name, $2::text, $3::text FROM w"],
+    types: &[Type::UUID, Type::TEXT, Type::TEXT],
+};
+
+/// Closes a worker's gate on a person's word; who and why are stored. See drain.sql.
+///
+/// - Lock: the worker's gate row
+/// - Index: worker_pkey
+/// - Fence: none: an override, idempotent
+pub async fn drain_by<S: Session + ?Sized>(
+    session: &S,
+    worker: Uuid,
+    actor: &str,
+    reason: &str,
+) -> Result<u64, Error> {
+    session
+        .execute(&DRAIN_BY, 0, &[&worker, &actor, &reason])
+        .await
+}
+
 /// `sql/worker/held.sql`.
 pub static HELD: Statement = Statement {
     name: "worker/held",

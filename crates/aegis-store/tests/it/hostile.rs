@@ -125,7 +125,7 @@ async fn a_suspect_of_a_paused_tenant_puts_nobody_on_duty() {
     let tick = bed.tick(&worker).await;
     assert!(!tick.suspects && !tick.duty, "{tick:?}");
     bed.store
-        .resume(PauseScope::Tenant, "paused")
+        .resume(PauseScope::Tenant, "paused", "ann", "it is over")
         .await
         .unwrap();
     let tick = bed.tick(&worker).await;
@@ -144,7 +144,7 @@ async fn an_adoption_during_the_lock_wait_fences() {
     holder.run("select from aegis.task for update").await;
     let pending = raw::complete(&writer, held);
     assert_eq!(pending.blocked().await, ["holder"]);
-    bed.store.adopt().await.unwrap();
+    bed.store.adopt("ann", "restored").await.unwrap();
     holder.run("commit").await;
     assert!(
         !pending.done().await,

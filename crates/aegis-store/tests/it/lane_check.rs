@@ -181,7 +181,10 @@ async fn a_way_back_is_open_once_nobody_writes_what_the_older_one_cannot_read() 
         .pause(PauseScope::Release, "v2", "ann", "rollback");
     pause.await.unwrap();
     assert_eq!(roll_back(&bed, "v1").await.answer, Answer::Yes);
-    bed.store.resume(PauseScope::Release, "v2").await.unwrap();
+    bed.store
+        .resume(PauseScope::Release, "v2", "ann", "it is over")
+        .await
+        .unwrap();
     bed.store.drain(new.id).await.unwrap();
     assert_eq!(roll_back(&bed, "v1").await.answer, Answer::Yes);
     // A draining worker that still holds a task of the kind may write.
@@ -303,7 +306,10 @@ async fn paused_is_not_stranded() {
             "{scope:?}: {:?}",
             checked.remarks
         );
-        bed.store.resume(scope, value).await.unwrap();
+        bed.store
+            .resume(scope, value, "ann", "it is over")
+            .await
+            .unwrap();
     }
     let checked = bed.store.all_read(20).await.unwrap();
     assert!(

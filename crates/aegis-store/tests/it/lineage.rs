@@ -100,7 +100,7 @@ async fn closed_until_adopted(store: &Store, worker: &Worker) -> Claim {
     assert!(matches!(refused, StoreError::NotAdopted), "{refused:?}");
     assert!(refused.to_string().contains("aegis db adopt"), "{refused}");
     let before = store.database_status().await.unwrap().floor;
-    assert_eq!(store.adopt().await.unwrap(), before + 1);
+    assert_eq!(store.adopt("ann", "restored").await.unwrap(), before + 1);
     let acquired = acquire(request(worker, 1)).await.unwrap();
     let claim = acquired.claims.into_iter().next().unwrap();
     assert_eq!(claim.held.lineage.floor, before + 1);

@@ -216,8 +216,18 @@ async fn each_pause_holds_back_its_own_and_nothing_else() {
             _ => [free].into(),
         };
         assert_eq!(ids(&bed.acquire(&worker, 10).await), expected, "{scope:?}");
-        assert!(bed.store.resume(scope, value).await.unwrap());
-        assert!(!bed.store.resume(scope, value).await.unwrap());
+        assert!(
+            bed.store
+                .resume(scope, value, "ann", "it is over")
+                .await
+                .unwrap()
+        );
+        assert!(
+            !bed.store
+                .resume(scope, value, "ann", "it is over")
+                .await
+                .unwrap()
+        );
         let rest: BTreeSet<Uuid> = [paused, free]
             .into_iter()
             .filter(|id| !expected.contains(id))

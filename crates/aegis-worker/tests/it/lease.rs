@@ -290,7 +290,7 @@ async fn a_database_that_lost_its_newest_claims_gets_no_more_until_it_is_adopted
     })
     .await;
     assert_eq!(bench.store.task(later).await.unwrap().unwrap().state, 1);
-    bench.store.adopt().await.unwrap();
+    bench.store.adopt("ann", "restored").await.unwrap();
     assert_eq!(result(&bench.ended(later).await), Value::Null);
     worker.handle.cancel_now();
     worker.exit().await;

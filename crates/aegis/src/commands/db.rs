@@ -4,6 +4,8 @@ use aegis_store::{Store, install, maintain};
 use clap::{Args, Subcommand};
 use serde_json::json;
 
+use crate::commands::find;
+use crate::commands::lane::pause::{NO_REASON, reason};
 use crate::database::DatabaseArguments;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -30,6 +32,18 @@ enum Verb {
         /// Yes, the old database will not be written any more.
         #[arg(long, required = true)]
         yes: bool,
+        /// Why; kept with who, see `aegis db changes`.
+        #[arg(long, default_value = NO_REASON)]
+        reason: String,
+        /// Who; default: the user of the shell.
+        #[arg(long)]
+        actor: Option<String>,
+    },
+    /// Lists what people changed about the fleet (pauses, drains, adoptions), the newest first: who, when and why.
+    Changes {
+        /// At most so many.
+        #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(i64).range(1..=100_000))]
+        limit: i64,
     },
     /// After an upgrade to schema 7, when no worker of an older release is left: small inputs stand in their tasks' rows from
     /// now on, which makes a submit half as expensive. A database that was installed new has begun that way.
@@ -69,8 +83,18 @@ pub(crate) async fn run(
             );
         }
         Verb::Status => status(&Store::connect(config).await?, output).await?,
-        Verb::Adopt { yes: _ } => {
-            let floor = Store::connect(config).await?.adopt().await?;
+        Verb::Changes { limit } => changes(&Store::connect(config).await?, limit, output).await?,
+        Verb::Adopt {
+            yes: _,
+            reason: why,
+            actor,
+        } => {
+            let why = reason(
+                &why,
+                "what this database was restored, upgraded or copied from",
+            )?;
+            let store = Store::connect(config).await?;
+            let floor = store.adopt(&find::actor(actor), why).await?;
             output.one(&[("floor", floor.to_string())], &json!({ "floor": floor }));
         }
         Verb::Switch { yes: _ } => {
@@ -102,6 +126,29 @@ pub(crate) async fn run(
         }
     }
     Ok(Exit::Done)
+}
+
+async fn changes(store: &Store, limit: i64, output: Output) -> Result<(), Failure> {
+    let found = store.fleet_changes(limit).await?;
+    let rows = found.iter().map(|c| {
+        vec![
+            c.n.to_string(),
+            at(c.at),
+            c.what.clone(),
+            c.subject.clone(),
+            c.actor.clone(),
+            c.reason.clone(),
+        ]
+    });
+    let documents = found.iter().map(|c| {
+        json!({ "id": c.n, "at": c.at.to_string(), "what": c.what, "subject": c.subject, "actor": c.actor, "reason": c.reason })
+    });
+    output.list(
+        &["id", "at", "what", "subject", "actor", "reason"],
+        rows.collect(),
+        documents.collect(),
+    );
+    Ok(())
 }
 
 async fn status(store: &Store, output: Output) -> Result<(), Failure> {

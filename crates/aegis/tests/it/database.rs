@@ -87,8 +87,26 @@ async fn process_adopt_raises_the_floor() {
     let before = place.json(&["db", "status"]).await["floor"]
         .as_i64()
         .unwrap();
-    let adopted = place.json(&["db", "adopt", "--yes"]).await;
+    let words = [
+        "db",
+        "adopt",
+        "--yes",
+        "--actor",
+        "ada",
+        "--reason",
+        "restored from Monday",
+    ];
+    let adopted = place.json(&words).await;
     assert_eq!(adopted["floor"].as_i64().unwrap(), before + 1);
+    let kept = &place.json(&["db", "changes"]).await[0];
+    assert_eq!(
+        (&kept["what"], &kept["actor"], &kept["reason"]),
+        (
+            &"adopt".into(),
+            &"ada".into(),
+            &"restored from Monday".into()
+        )
+    );
 }
 
 #[tokio::test]

@@ -139,6 +139,15 @@ async fn process_what_is_paused_says_by_whom_and_why_until_it_is_resumed() {
             false
         );
     }
+    let kept = place.json(&["db", "changes"]).await;
+    let whats: Vec<_> = kept
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|c| c["what"].as_str().unwrap())
+        .collect();
+    assert_eq!(whats[..4], ["resume"; 4]);
+    assert_eq!(whats[4..8], ["pause"; 4]);
     assert_eq!(place.json(&["lane", "pauses"]).await, json!([]));
     assert_eq!(place.json(&["lane", "list"]).await[0]["state"], "open");
 }

@@ -123,8 +123,26 @@ async fn process_a_release_is_drained_after_a_dry_run() {
         (3, 2),
         "nothing half done: {one_unknown:?}"
     );
-    let done = place.json(&["worker", "drain", "--release", "r1"]).await;
+    let words = [
+        "worker",
+        "drain",
+        "--release",
+        "r1",
+        "--actor",
+        "ada",
+        "--reason",
+        "it charges twice",
+    ];
+    let done = place.json(&words).await;
     assert_eq!(done[0]["drain"], "drains");
+    let kept = place.json(&["db", "changes"]).await;
+    assert_eq!(kept.as_array().unwrap().len(), 2, "{kept}");
+    for change in kept.as_array().unwrap() {
+        assert_eq!(
+            (&change["what"], &change["actor"], &change["reason"]),
+            (&"drain".into(), &"ada".into(), &"it charges twice".into())
+        );
+    }
     assert_eq!(accepting().await, 0);
     let again = place.json(&["worker", "drain", IDS[0], IDS[1]]).await;
     assert_eq!(again[1]["drain"], "drained before");

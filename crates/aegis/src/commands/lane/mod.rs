@@ -2,7 +2,7 @@
 
 mod check;
 mod list;
-mod pause;
+pub(crate) mod pause;
 
 use clap::{Args, Subcommand};
 

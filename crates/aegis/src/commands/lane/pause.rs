@@ -16,7 +16,7 @@ use crate::output::{Output, at, note};
 /// Below `aegis lane pause --help`.
 pub(super) const EXAMPLES: &str = "Examples:\n  aegis lane pause --queue mail --reason 'the provider is down, INC-7'\n  \
     aegis lane pause --release 2026.11.3 --reason 'it charges twice' --actor ada\n  aegis lane pauses\n  \
-    aegis lane resume --queue mail";
+    aegis lane resume --queue mail --reason 'the provider is back'";
 
 /// Of what.
 #[derive(Debug, Args)]
@@ -52,6 +52,12 @@ pub(super) struct PauseArguments {
 pub(super) struct ResumeArguments {
     #[command(flatten)]
     scope: Scope,
+    /// Why; kept with who, see `aegis db changes`.
+    #[arg(long, default_value = NO_REASON)]
+    reason: String,
+    /// Who; default: the user of the shell.
+    #[arg(long)]
+    actor: Option<String>,
 }
 
 impl Scope {
@@ -79,6 +85,20 @@ impl Scope {
     }
 }
 
+/// Where a reason is good to have and not asked for.
+pub(crate) const NO_REASON: &str = "none given";
+
+/// A reason that says something.
+pub(crate) fn reason<'a>(given: &'a str, what: &str) -> Result<&'a str, Failure> {
+    if given.trim().is_empty() {
+        return Err(Failure::new(
+            Exit::Refused,
+            format!("--reason is empty; say {what}"),
+        ));
+    }
+    Ok(given)
+}
+
 /// Pauses.
 pub(super) async fn pause(
     arguments: &PauseArguments,
@@ -86,12 +106,7 @@ pub(super) async fn pause(
     output: Output,
 ) -> Result<Exit, Failure> {
     let (scope, value) = arguments.scope.value()?;
-    if arguments.reason.trim().is_empty() {
-        return Err(Failure::new(
-            Exit::Refused,
-            "--reason is empty; say why, for whoever finds it paused",
-        ));
-    }
+    reason(&arguments.reason, "why, for whoever finds it paused")?;
     let store = database.connect().await?;
     let who = find::actor(arguments.actor.clone());
     store.pause(scope, value, &who, &arguments.reason).await?;
@@ -124,7 +139,10 @@ pub(super) async fn resume(
     output: Output,
 ) -> Result<Exit, Failure> {
     let (scope, value) = arguments.scope.value()?;
-    if !database.connect().await?.resume(scope, value).await? {
+    let reason = reason(&arguments.reason, "why it goes on")?;
+    let who = find::actor(arguments.actor.clone());
+    let store = database.connect().await?;
+    if !store.resume(scope, value, &who, reason).await? {
         return Err(Failure::new(
             Exit::NotFound,
             format!(
@@ -134,8 +152,8 @@ pub(super) async fn resume(
         ));
     }
     output.one(
-        &[("resumed", format!("{} {value}", scope.word()))],
-        &json!({ "name": value, "scope": scope.word(), "paused": false }),
+        &[("resumed", format!("{} {value} by {who}", scope.word()))],
+        &json!({ "name": value, "scope": scope.word(), "paused": false, "who": who, "why": reason }),
     );
     Ok(Exit::Done)
 }

@@ -10,6 +10,7 @@ use clap::Args;
 use serde_json::json;
 
 use crate::commands::find;
+use crate::commands::lane::pause::{NO_REASON, reason};
 use crate::database::DatabaseArguments;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -29,6 +30,12 @@ pub(super) struct DrainArguments {
     /// All that are alive of this release.
     #[arg(long)]
     release: Option<String>,
+    /// Why; kept with who, see `aegis db changes`.
+    #[arg(long, default_value = NO_REASON)]
+    reason: String,
+    /// Who; default: the user of the shell.
+    #[arg(long)]
+    actor: Option<String>,
     /// Says which ones, and changes nothing.
     #[arg(long)]
     dry_run: bool,
@@ -46,6 +53,8 @@ pub(super) async fn run(
     database: &DatabaseArguments,
     output: Output,
 ) -> Result<Exit, Failure> {
+    let why = reason(&arguments.reason, "why, for whoever finds it drained")?;
+    let actor = find::actor(arguments.actor.clone());
     let store = database.connect().await?;
     let wanted = match &arguments.release {
         Some(release) => of_release(&store, release).await?,
@@ -56,7 +65,7 @@ pub(super) async fn run(
     for worker in &wanted {
         let word = if arguments.dry_run {
             "would drain"
-        } else if store.drain(worker.id).await? {
+        } else if store.drain_by(worker.id, &actor, why).await? {
             "drains"
         } else {
             "drained before"
