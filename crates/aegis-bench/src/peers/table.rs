@@ -8,7 +8,7 @@ mod standing;
 use std::fmt::Write as _;
 
 use super::catalog::{PEERS, Toolchain};
-use super::late::{ALONE_S, Case, Verdict};
+use super::late::{Case, Verdict, WAIT_S};
 use super::latency::SAMPLES;
 use super::results::{Engine, Results};
 use super::takeover::CAP;
@@ -269,7 +269,7 @@ fn fences(out: &mut String, results: &Results) {
             writeln!(
                 out,
                 "{}: the takeover of a frozen worker needs a third process that leads the fleet, as in the table; where the frozen \
-                 worker was the leader itself, nobody took the job over within {ALONE_S} s.\n",
+                 worker was the leader itself, nobody took the job over within {WAIT_S} s.\n",
                 engine.name
             )
             .ok();
