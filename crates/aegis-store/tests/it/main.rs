@@ -28,6 +28,7 @@ mod plans;
 mod pooler;
 mod raw;
 mod replays;
+mod replays_takeover;
 mod retry;
 mod states;
 mod submit;
