@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn te_31_a_worker_that_renews_and_claims_nothing_is_not_live() {
+    async fn te_31_rl_33_a_worker_that_renews_and_claims_nothing_is_not_live() {
         let probed = probed();
         let pulse = &probed.handle.shared.pulse;
         pulse.renewal.moved();

@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn short_ones_get_what_fits_into_the_window() {
+    fn te_72_short_ones_get_what_fits_into_the_window() {
         let pace = Pace::default();
         for _ in 0..200 {
             pace.measured(Duration::from_millis(1));

@@ -40,7 +40,7 @@ const COMMON: [&str; 10] = [
 ];
 
 #[tokio::test]
-async fn idempotent_and_fenced_operations_happen_once() {
+async fn te_56_te_57_idempotent_and_fenced_operations_happen_once() {
     for class in [Class::Idempotent, Class::Fenced] {
         let mut harness = charging(class).await;
         let report = explore(&mut harness, "charge", json!(7)).await;
@@ -88,7 +88,7 @@ async fn a_queryable_operation_is_probed_and_happens_once() {
 }
 
 #[tokio::test]
-async fn every_doubtful_blind_operation_waits_for_a_person_and_none_is_repeated() {
+async fn te_58_te_59_every_doubtful_blind_operation_waits_for_a_person_and_none_is_repeated() {
     let mut harness = charging(Class::Blind).await;
     let report = explore(&mut harness, "charge", json!(7)).await;
     report.assert_safe();

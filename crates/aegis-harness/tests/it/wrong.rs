@@ -15,7 +15,7 @@ fn found(report: &Report) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn an_effect_outside_of_an_operation_doubles() {
+async fn te_57_an_effect_outside_of_an_operation_doubles() {
     let mut harness = harness!(
         |world| handler_fn("mail", move |ctx: TaskContext, who: String| {
             let world = world.clone();

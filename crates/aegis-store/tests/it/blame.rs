@@ -30,7 +30,7 @@ fn beat(number: i64) -> Beat {
 }
 
 #[tokio::test]
-async fn a_lost_worker_is_charged_with_a_crash_and_never_comes_back() {
+async fn te_23_a_lost_worker_is_charged_with_a_crash_and_never_comes_back() {
     let bed = Bed::new().await;
     let (dead, alive) = (bed.worker(&["k"]).await, bed.worker(&["k"]).await);
     let held = bed.claim(&dead).await.held;
@@ -220,7 +220,8 @@ async fn each_cause_moves_its_own_counter() {
 
 /// A poison task among neighbours: all become suspects, each is tried alone, and only the poison is set aside.
 #[tokio::test]
-async fn rl_41_a_poison_task_is_quarantined_after_three_crashes_alone_and_condemns_no_neighbour() {
+async fn te_61_te_62_rl_41_a_poison_task_is_quarantined_after_three_crashes_alone_and_condemns_no_neighbour()
+ {
     let bed = Bed::new().await;
     let keeper = bed.worker(&["other"]).await;
     let mut victim = bed.worker(&["k"]).await;

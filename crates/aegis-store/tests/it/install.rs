@@ -26,7 +26,7 @@ fn with(step: Step) -> Vec<Step> {
 }
 
 #[tokio::test]
-async fn two_installers_at_once_apply_each_step_once() {
+async fn rl_22_two_installers_at_once_apply_each_step_once() {
     let db = TestDb::empty().await;
     let (a, b) = (config(&db), config(&db));
     let (a, b) = tokio::join!(install(&a, 2), install(&b, 2));
@@ -39,6 +39,10 @@ async fn two_installers_at_once_apply_each_step_once() {
     assert_eq!(a.partitions + b.partitions, 4 * 7);
     let again = install(&config(&db), 2).await.unwrap();
     assert_eq!((again.applied.len(), again.partitions), (0, 0));
+    let locks = "select count(*) from pg_locks where locktype = 'advisory'
+        and database = (select oid from pg_database where datname = current_database())";
+    let left: i64 = db.admin.query_one(locks, &[]).await.unwrap().get(0);
+    assert_eq!(left, 0, "a lock outlived its install");
     Store::connect(engine(&db)).await.unwrap();
 }
 

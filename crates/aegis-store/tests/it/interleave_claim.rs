@@ -58,7 +58,7 @@ async fn te_08_no_claim_commits_after_the_gate_has_closed() {
 }
 
 #[tokio::test]
-async fn a_worker_that_is_being_declared_lost_claims_nothing() {
+async fn te_39_a_worker_that_is_being_declared_lost_claims_nothing() {
     let bed = Bed::new().await;
     let stepper = Stepper::new(&bed.db).await;
     let (taker, reaper) = (stepper.conn("taker").await, stepper.conn("reaper").await);
@@ -167,7 +167,7 @@ async fn renewal_does_not_wait_for_a_claim() {
 }
 
 #[tokio::test]
-async fn rl_24_two_claimers_get_a_full_batch_each_and_no_task_twice() {
+async fn te_46_rl_24_two_claimers_get_a_full_batch_each_and_no_task_twice() {
     let bed = Bed::new().await;
     let stepper = Stepper::new(&bed.db).await;
     let (one, two) = (stepper.conn("one").await, stepper.conn("two").await);

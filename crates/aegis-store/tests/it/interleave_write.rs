@@ -173,7 +173,7 @@ async fn a_cancel_request_beside_a_completion_answers_that_it_has_ended() {
 }
 
 #[tokio::test]
-async fn te_36_the_reaper_leaves_a_row_that_is_being_completed() {
+async fn te_36_rl_01_the_reaper_leaves_a_row_that_is_being_completed() {
     let bed = Bed::new().await;
     let stepper = Stepper::new(&bed.db).await;
     let (writer, reaper) = (stepper.conn("writer").await, stepper.conn("reaper").await);
@@ -193,7 +193,7 @@ async fn te_36_the_reaper_leaves_a_row_that_is_being_completed() {
 }
 
 #[tokio::test]
-async fn te_42_a_completion_that_waits_for_the_reaper_is_fenced() {
+async fn te_42_rl_10_a_completion_that_waits_for_the_reaper_is_fenced() {
     let bed = Bed::new().await;
     let stepper = Stepper::new(&bed.db).await;
     let (writer, reaper) = (stepper.conn("writer").await, stepper.conn("reaper").await);

@@ -1,6 +1,6 @@
 //! Questions about readers: each answer flips, live and parked tasks count, and nothing is read by scanning the tasks.
 
-use aegis_model::{Class, ProtocolRange};
+use aegis_model::{Cause, Class, ProtocolRange};
 use aegis_store::guarded::SaveTo;
 use aegis_store::lane_check::{Answer, Checked, Leaver, Reads, Reasons, RollBack};
 use aegis_store::overrides::PauseScope;
@@ -69,8 +69,47 @@ async fn a_release_may_go_when_another_reads_what_it_reads() {
     no(&retire(&bed, "old").await);
 }
 
+/// Runs that had ended, kept for their results, were counted as still draining (restate #4123).
 #[tokio::test]
-async fn every_state_a_task_can_wait_in_holds_its_last_reader() {
+async fn te_53_what_has_ended_holds_nobody() {
+    let bed = Bed::new().await;
+    let worker = serving(&bed, "old", 1, 1, 1).await;
+    for ends_well in [true, false] {
+        let held = bed.claim(&worker).await.held;
+        no(&retire(&bed, "old").await);
+        if ends_well {
+            bed.complete(held).await.applied().unwrap();
+        } else {
+            bed.store
+                .cancel(held.task, "ann", "no longer")
+                .await
+                .unwrap();
+            bed.release(held, Cause::Cancelled).await.applied().unwrap();
+        }
+        assert_eq!(retire(&bed, "old").await.answer, Answer::Yes);
+    }
+    let kept: i64 = bed
+        .value("select count(*) from aegis.task_history", &[])
+        .await;
+    assert_eq!(kept, 2);
+}
+
+/// A version that was drained had work again, and its label said drained (temporal-worker-controller #332).
+#[tokio::test]
+async fn te_55_drained_is_asked_each_time_and_never_remembered() {
+    let bed = Bed::new().await;
+    let worker = serving(&bed, "old", 1, 1, 1).await;
+    for _ in 0..2 {
+        assert_eq!(retire(&bed, "old").await.answer, Answer::Yes);
+        stored(&bed, 1).await;
+        no(&retire(&bed, "old").await);
+        let held = bed.claim_again(&worker).await.held;
+        bed.complete(held).await.applied().unwrap();
+    }
+}
+
+#[tokio::test]
+async fn te_52_every_state_a_task_can_wait_in_holds_its_last_reader() {
     let bed = Bed::new().await;
     let worker = serving(&bed, "r", 1, 1, 1).await;
     serving(&bed, "other", 2, 2, 2).await;
@@ -118,7 +157,7 @@ async fn every_state_a_task_can_wait_in_holds_its_last_reader() {
 }
 
 #[tokio::test]
-async fn what_was_stored_since_decides_about_the_way_back() {
+async fn te_48_what_was_stored_since_decides_about_the_way_back() {
     let bed = Bed::new().await;
     serving(&bed, "v1", 1, 1, 1).await;
     let new = serving(&bed, "v2", 1, 2, 2).await;
@@ -218,7 +257,7 @@ async fn who_stays_reads_on() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_told_is_unknown() {
+async fn te_50_what_cannot_be_told_is_unknown() {
     let bed = Bed::new().await;
     stored(&bed, 1).await;
     assert!(matches!(
@@ -256,7 +295,7 @@ async fn what_cannot_be_told_is_unknown() {
 }
 
 #[tokio::test]
-async fn stranded_tells_who_could_read_and_since_when_nobody_does() {
+async fn te_49_stranded_tells_who_could_read_and_since_when_nobody_does() {
     let bed = Bed::new().await;
     let worker = serving(&bed, "r7", 1, 2, 2).await;
     let id = stored(&bed, 2).await;

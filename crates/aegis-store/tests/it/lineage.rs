@@ -393,7 +393,7 @@ async fn m18_a_result_from_before_a_new_registration_is_refused() {
 
 /// A worker id is fresh at each start: a second registration under a used one is refused.
 #[tokio::test]
-async fn rl_09_an_id_of_a_worker_is_never_used_again() {
+async fn te_20_rl_09_an_id_of_a_worker_is_never_used_again() {
     let bed = Bed::new().await;
     let worker = bed.worker(&["k"]).await;
     let mut again = registration(&["k"]);

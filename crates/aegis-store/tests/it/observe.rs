@@ -52,7 +52,7 @@ async fn a_worker_sees_what_waits_for_it_and_what_nobody_like_it_can_read() {
 }
 
 #[tokio::test]
-async fn unknown_operations_and_rows_without_a_lease_are_counted() {
+async fn te_19_rl_05_unknown_operations_and_rows_without_a_lease_are_counted() {
     let bed = Bed::new().await;
     let worker = bed.worker(&["k"]).await;
     let claim = bed.claim(&worker).await;

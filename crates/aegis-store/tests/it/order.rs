@@ -362,7 +362,7 @@ async fn a_worker_gets_only_what_it_reads_whole() {
 
 /// te_02 and rl_02: a worker neither takes, nor ends, what it cannot run.
 #[tokio::test]
-async fn rl_02_a_kind_that_nobody_here_runs_stays_as_it_is() {
+async fn te_47_rl_02_a_kind_that_nobody_here_runs_stays_as_it_is() {
     let bed = Bed::new().await;
     let worker = bed.worker(&["mine"]).await;
     let other = bed.submit("theirs").await;

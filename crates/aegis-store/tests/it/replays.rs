@@ -22,7 +22,7 @@ async fn taken_over(bed: &Bed) -> (Held, Held, Worker) {
 
 /// A rescuer by age took long executions from live workers (river #682, hexpm #1825, apalis #530, graphile #169).
 #[tokio::test]
-async fn rl_07_a_long_execution_under_a_live_worker_is_never_taken() {
+async fn te_18_te_38_rl_04_rl_07_rl_25_rl_30_a_long_execution_under_a_live_worker_is_never_taken() {
     let bed = Bed::new().await;
     let worker = bed.worker(&["k"]).await;
     let held = bed.claim(&worker).await.held;
@@ -34,7 +34,7 @@ async fn rl_07_a_long_execution_under_a_live_worker_is_never_taken() {
 
 /// A thawed worker's late success ended the new run, and its late error put the live job back (River 0.51.2).
 #[tokio::test]
-async fn te_69_what_a_thawed_worker_says_changes_nothing() {
+async fn te_69_rl_32_what_a_thawed_worker_says_changes_nothing() {
     let bed = Bed::new().await;
     let (old, new, _) = taken_over(&bed).await;
     let before: String = bed.live(new.task, "to_jsonb(task)::text").await;
@@ -65,7 +65,7 @@ async fn te_69_what_a_thawed_worker_says_changes_nothing() {
 
 /// The stale worker's completion won, and the valid holder got NOT_FOUND (camunda #3757).
 #[tokio::test]
-async fn te_40_the_valid_holder_completes_after_a_stale_one_has_tried() {
+async fn te_40_te_43_the_valid_holder_completes_after_a_stale_one_has_tried() {
     let bed = Bed::new().await;
     let (old, new, _) = taken_over(&bed).await;
     assert!(bed.complete(old).await.applied().is_none());
@@ -205,7 +205,7 @@ async fn te_12_a_draining_worker_does_not_claim_what_it_handed_back() {
 /// A worker's row was pruned and its jobs were orphaned (procrastinate #1518); a database restart stranded a one-shot
 /// recovery (dbos-transact-py #716): what a reaper left half done, the next one finishes.
 #[tokio::test]
-async fn te_26_a_reaper_that_died_between_its_steps_loses_nothing() {
+async fn te_22_te_26_rl_20_a_reaper_that_died_between_its_steps_loses_nothing() {
     let bed = Bed::new().await;
     let (dead, other) = (bed.worker(&["k"]).await, bed.worker(&["k"]).await);
     bed.submit_many("k", 3).await;
@@ -230,7 +230,7 @@ async fn te_26_a_reaper_that_died_between_its_steps_loses_nothing() {
 
 /// The reaper cleared the status and not the rest, so the row was stuck (signetai #318).
 #[tokio::test]
-async fn rl_35_what_is_taken_back_bears_no_trace_of_its_claim() {
+async fn te_32_rl_35_what_is_taken_back_bears_no_trace_of_its_claim() {
     let bed = Bed::new().await;
     let (dead, other) = (bed.worker(&["k"]).await, bed.worker(&["k"]).await);
     let held = bed.claim(&dead).await.held;

@@ -181,7 +181,7 @@ async fn a_lost_answer_is_unknown_until_it_was_read_back() {
 
 /// A waiter that is dropped does not drop the call that was sent.
 #[tokio::test]
-async fn a_call_that_was_sent_is_not_dropped_with_its_waiter() {
+async fn rl_11_a_call_that_was_sent_is_not_dropped_with_its_waiter() {
     let bed = Bed::new().await;
     let stepper = Stepper::new(&bed.db).await;
     let holder = stepper.conn("holder").await;

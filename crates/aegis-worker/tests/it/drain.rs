@@ -20,7 +20,7 @@ fn short_drain() -> Budgets {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_runs_goes_on_with_its_lease_until_it_has_ended() {
+async fn te_01_te_02_te_03_rl_16_what_runs_goes_on_with_its_lease_until_it_has_ended() {
     let bench = Bench::new().await;
     let handler = handler_fn("slow", |ctx: TaskContext, (): ()| async move {
         // Longer than a lease: only renewal keeps it.
@@ -44,7 +44,7 @@ async fn what_runs_goes_on_with_its_lease_until_it_has_ended() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_unstarted_are_handed_back_at_once_and_nobody_is_charged() {
+async fn rl_18_the_unstarted_are_handed_back_at_once_and_nobody_is_charged() {
     let bench = Bench::new().await;
     let release = Arc::new(Notify::new());
     let held = Arc::clone(&release);
@@ -93,7 +93,7 @@ async fn the_unstarted_are_handed_back_at_once_and_nobody_is_charged() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn at_the_deadline_what_stops_is_handed_back_with_its_checkpoint() {
+async fn te_04_te_05_at_the_deadline_what_stops_is_handed_back_with_its_checkpoint() {
     let bench = Bench::new().await;
     let handler = handler_fn("long", |ctx: TaskContext, (): ()| async move {
         let reason = ctx.cancelled().wait().await;
@@ -120,7 +120,8 @@ async fn at_the_deadline_what_stops_is_handed_back_with_its_checkpoint() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_finishes_in_the_cancel_phase_is_completed_and_what_fails_then_is_not_charged() {
+async fn te_11_rl_17_what_finishes_in_the_cancel_phase_is_completed_and_what_fails_then_is_not_charged()
+ {
     let bench = Bench::new().await;
     let handler = handler_fn("late", |ctx: TaskContext, ok: bool| async move {
         ctx.cancelled().wait().await;

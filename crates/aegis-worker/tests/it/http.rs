@@ -198,7 +198,7 @@ async fn what_an_answer_means() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn addresses_that_are_not_public_are_refused_unless_they_are_allowed() {
+async fn rl_37_addresses_that_are_not_public_are_refused_unless_they_are_allowed() {
     let seen = Seen::default();
     let url = serve(&seen).await;
     let port = url.rsplit(':').next().unwrap();

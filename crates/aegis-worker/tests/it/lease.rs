@@ -25,7 +25,7 @@ async fn end_lease(bench: &Bench, worker: Uuid) {
 }
 
 #[test]
-fn every_runtime_thread_blocked_for_three_leases_loses_nothing() {
+fn te_35_rl_27_rl_28_rl_29_every_runtime_thread_blocked_for_three_leases_loses_nothing() {
     let watching = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
@@ -74,7 +74,7 @@ fn every_runtime_thread_blocked_for_three_leases_loses_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn without_a_database_the_worker_fences_itself_before_its_lease_ends() {
+async fn te_44_without_a_database_the_worker_fences_itself_before_its_lease_ends() {
     let bench = Bench::new().await;
     let proxy = Proxy::before(&bench.db.url_as("aegis_engine")).await;
     let calls = Arc::new(AtomicUsize::new(0));
@@ -199,7 +199,7 @@ async fn a_worker_that_lost_its_lease_registers_anew_and_its_late_result_is_refu
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_worker_ends_when_an_execution_outlives_its_lease() {
+async fn te_24_rl_31_a_worker_ends_when_an_execution_outlives_its_lease() {
     let bench = Bench::new().await;
     let handler = handler_fn("deaf", |_: TaskContext, (): ()| async move {
         std::future::pending::<Result<(), TaskError>>().await

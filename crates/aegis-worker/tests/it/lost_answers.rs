@@ -74,7 +74,7 @@ async fn a_write_whose_answer_is_lost_is_read_back_and_not_repeated() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_acquisition_whose_answer_is_lost_is_asked_for_again() {
+async fn te_21_rl_06_an_acquisition_whose_answer_is_lost_is_asked_for_again() {
     for cut in [Cut::Request("RECURSIVE"), Cut::Answer("RECURSIVE")] {
         let shown = format!("{cut:?}");
         let (result, runs, counts, causes, _) = through(cut).await;

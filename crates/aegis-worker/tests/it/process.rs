@@ -186,7 +186,7 @@ async fn sigterm_drains_a_process_and_a_second_one_hands_back() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_killed_process_is_taken_over_and_the_crash_is_counted() {
+async fn te_06_te_17_rl_26_a_killed_process_is_taken_over_and_the_crash_is_counted() {
     let _slot = tokio::task::spawn_blocking(process_slot).await.unwrap();
     let bench = Bench::new().await;
     let mut process = Process::start(&bench, &[]);
@@ -212,7 +212,7 @@ async fn a_killed_process_is_taken_over_and_the_crash_is_counted() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_frozen_process_that_thaws_is_refused_and_comes_back_as_another() {
+async fn te_14_a_frozen_process_that_thaws_is_refused_and_comes_back_as_another() {
     let _slot = tokio::task::spawn_blocking(process_slot).await.unwrap();
     let bench = Bench::new().await;
     // Frozen for longer than its runtime may stand still: that is not what standing still means.
@@ -313,7 +313,7 @@ async fn a_process_whose_threads_are_all_blocked_gives_its_lease_up_and_ends() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn sigterm_ends_a_process_whose_threads_are_all_blocked_within_its_budgets() {
+async fn te_07_sigterm_ends_a_process_whose_threads_are_all_blocked_within_its_budgets() {
     let _slot = tokio::task::spawn_blocking(process_slot).await.unwrap();
     let bench = Bench::new().await;
     let hour = 3_600_000;

@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::support::{Bench, Running};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn each_suspect_runs_alone() {
+async fn te_61_each_suspect_runs_alone() {
     let bench = Bench::new().await;
     let mut tasks = Vec::new();
     for n in 0..12 {

@@ -267,7 +267,7 @@ async fn a_held_snapshot_is_seen_with_who_and_since_when() {
 }
 
 #[tokio::test]
-async fn dead_rows_are_seen() {
+async fn te_64_dead_rows_are_seen() {
     let patient = Patient::new().await;
     assert_eq!(patient.one("dead-rows").await.severity, Severity::Ok);
     patient
