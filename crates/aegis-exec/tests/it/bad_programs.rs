@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::support::{Bench, PRELUDE, Running, quick, script, script_with, slots};
+use crate::support::{Bench, PRELUDE, Process, Running, quick, script, script_with, slots};
 
 /// Kind, script, the error's code, a part of its message.
 fn cases() -> Vec<(&'static str, String, &'static str, &'static str)> {
@@ -290,15 +290,20 @@ async fn process_a_flood_on_standard_error_is_cut_and_costs_nothing_else() {
         .await
         .unwrap();
     let bench = Bench::new().await;
-    let worker = bench.run(&format!(
+    let script = format!(
         r#"{PRELUDE}
         yes 'a line of the flood' | head -n 300000 >&2
         head -c 1000000 /dev/zero | tr '\0' x >&2
         echo '{{"type":"result","value":"dry"}}'"#
-    ));
+    );
+    // A process, whose log can be read.
+    let worker = Process::start(&bench, "program", &["sh", "-c", &script]);
     let task = bench.submit_once("program", Value::Null).await;
     assert_eq!(bench.result(task).await, json!("dry"));
-    worker.drain().await;
+    let said = worker.said();
+    let passed_on = said.matches("a line of the flood").count();
+    assert_eq!(passed_on, 10_000, "as many as the guide says");
+    assert!(said.contains("there were too many"), "what is cut is told");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -328,10 +333,14 @@ async fn process_one_that_does_not_exit_after_its_result_is_ended_and_its_result
         .await
         .unwrap();
     let bench = Bench::new().await;
+    let folder = tempfile::tempdir().unwrap();
     let worker = bench.run(&format!(
-        r#"{PRELUDE} echo '{{"type":"result","value":"lingers"}}'; sleep 1000"#
+        r#"{PRELUDE} echo $$ > {}; echo '{{"type":"result","value":"lingers"}}'; sleep 1000"#,
+        folder.path().join("pid").display()
     ));
     let task = bench.submit_once("program", Value::Null).await;
     assert_eq!(bench.result(task).await, json!("lingers"));
+    let lingering = crate::support::pids(folder.path(), &["pid"]).await[0];
+    assert!(!crate::support::lives(lingering), "it was ended");
     worker.drain().await;
 }
