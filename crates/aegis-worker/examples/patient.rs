@@ -1,7 +1,7 @@
 //! A worker process for the process tests: its handler makes a file beside its input's, waits until that one exists, and
 //! stops when it is asked to.
 //!
-//! Tasks of kind `pay` have a step and an operation behind them by then. Tasks of kind `block` block the thread that they run on, for ever, once they have made their file.
+//! Tasks of kind `pay` have a step and an operation behind them by then, and a line of their own in the log. Tasks of kind `block` block the thread that they run on, for ever, once they have made their file.
 //!
 //! `patient URL LEASE_MS STUCK_AFTER_MS BUDGET_MS` ends with the worker's exit code; each part of a drain may take
 //! `BUDGET_MS`.
@@ -37,6 +37,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             .key_retention(Duration::from_hours(1))
             .execute(|_| async { Ok(2) })
             .await?;
+        tracing::info!("charged");
         std::fs::write(file.with_extension("started"), "")?;
         while !file.exists() {
             ctx.unless_cancelled(tokio::time::sleep(Duration::from_millis(10)))

@@ -110,6 +110,12 @@ async fn a_process_killed_mid_way_leaves_one_trace_with_two_attempts_and_their_o
         .map(|line| serde_json::from_str(line).unwrap())
         .filter(|line: &Value| line["task"] == json!(task))
         .collect();
+    let told: Vec<&Value> = of_task.iter().map(|line| &line["epoch"]).collect();
+    assert_eq!(
+        told,
+        epochs.map(|epoch| json!(epoch)).iter().collect::<Vec<_>>(),
+        "the handler's own line, of each attempt"
+    );
     for line in &of_task {
         assert_eq!(
             line["trace_id"],
