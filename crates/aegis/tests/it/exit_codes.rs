@@ -1,5 +1,5 @@
-//! One test a code of `docs/guides/command-line.md`. 1 and the worker's own, 10 to 13, stand in `verify` and `worker`, 8 in
-//! `task`.
+//! One test a code of `docs/guides/command-line.md`. 1 stands in `verify`, 8 in `task_change` and `task_stream`, 10 in `worker`,
+//! 20 to 22 in `doctor` and `lane_check`; 11 to 14 are aegis-worker's, which has tests of them.
 
 use aegis_testkit::process_slot;
 
@@ -8,7 +8,11 @@ use crate::support::{Place, command, run};
 #[tokio::test]
 async fn process_0_done() {
     let _slot = process_slot();
-    assert_eq!(run(command(None, &["version"])).await.code, 0);
+    let ran = run(command(None, &["version", "-o", "json"])).await;
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let said: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(said["aegis"], env!("CARGO_PKG_VERSION"));
+    assert_eq!(said["schema"], aegis_store::install::SCHEMA);
 }
 
 #[tokio::test]
