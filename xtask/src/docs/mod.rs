@@ -10,6 +10,7 @@ mod block;
 mod dependencies;
 mod errors;
 mod operations;
+mod replays;
 mod tasks;
 
 use std::collections::BTreeMap;
@@ -39,13 +40,19 @@ type Block = (
     fn(&Path) -> anyhow::Result<String>,
 );
 
-const BLOCKS: [Block; 6] = [
+const BLOCKS: [Block; 8] = [
     ("docs/task-states.md", "task-diagram", tasks::diagram),
     ("docs/task-states.md", "task-states", tasks::states),
     ("docs/task-states.md", "task-changes", tasks::changes),
     ("docs/task-states.md", "operation-steps", operations::steps),
     ("docs/errors/README.md", "error-codes", errors::index),
     ("docs/dependencies.md", "dependencies", dependencies::table),
+    ("docs/replayed-failures.md", "replayed", replays::replayed),
+    (
+        "docs/replayed-failures.md",
+        "not-replayed",
+        replays::not_replayed,
+    ),
 ];
 
 /// Runs the command: what was wrong, or what was written.

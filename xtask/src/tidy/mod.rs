@@ -13,6 +13,7 @@ mod links;
 mod lints;
 mod markdown;
 mod measured;
+mod replays;
 mod rust;
 mod sizes;
 mod todos;
@@ -26,6 +27,8 @@ use crate::repository;
 use finding::Finding;
 use tree::Tree;
 
+pub(crate) use replays::{Failure, load as replays};
+
 /// The command line of `cargo xtask tidy`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -36,7 +39,7 @@ pub struct Args {
 
 type Check = fn(&Tree) -> Vec<Finding>;
 
-const CHECKS: [(&str, Check); 10] = [
+const CHECKS: [(&str, Check); 11] = [
     ("heads", heads::check),
     ("sizes", sizes::check),
     ("lints", lints::check),
@@ -45,6 +48,7 @@ const CHECKS: [(&str, Check); 10] = [
     ("links", links::check),
     ("error codes", error_codes::check),
     ("measured", measured::check),
+    ("replays", replays::check),
     ("bad input", bad_input::check),
     ("claims", claims::check),
 ];

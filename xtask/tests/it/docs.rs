@@ -15,6 +15,11 @@ const ERRORS: &str = "# Errors\n<!-- generated: error-codes -->\n<!-- end of err
 const DEPENDENCIES: &str = "# Dependencies\n\
     <!-- generated: dependencies -->\n<!-- end of dependencies -->\n\
     | crate | why |\n| --- | --- |\n| `other` | it is there |\n";
+const REPLAYS: &str = "# Replayed\n\
+    <!-- generated: replayed -->\n<!-- end of replayed -->\n\
+    <!-- generated: not-replayed -->\n<!-- end of not-replayed -->\n";
+const FAILURES: &str = "[[failure]]\nid = \"TE-01\"\nreport = \"a #1\"\nfailure = \"It broke.\"\nopen = \"The rest.\"\n\
+    [[failure]]\nid = \"RL-02\"\nreport = \"b #2\"\nfailure = \"It hung.\"\nnot_here = \"No such thing.\"\n";
 const CRATE_A: &str = "[package]\nname = \"a\"\nversion = \"0.1.0\"\n\
     [dependencies]\nb = { path = \"../b\" }\n[dev-dependencies]\nother = { path = \"../other\" }\n";
 const CRATE_B: &str = "[package]\nname = \"b\"\nversion = \"0.1.0\"\n\
@@ -39,7 +44,12 @@ fn pages() -> tempfile::TempDir {
         ("a/Cargo.toml", CRATE_A),
         ("a/src/lib.rs", "//! A.\n"),
         ("b/Cargo.toml", CRATE_B),
-        ("b/src/lib.rs", "//! B.\n"),
+        (
+            "b/src/lib.rs",
+            "//! B.\n#[cfg(test)]\nmod tests {\n    #[test]\n    fn te_01_it_does_not_break() {}\n}\n",
+        ),
+        ("docs/replayed-failures.md", REPLAYS),
+        ("docs/replays.toml", FAILURES),
         (
             "other/Cargo.toml",
             "[package]\nname = \"other\"\nversion = \"1.2.3\"\nlicense = \"MIT\"\n",
@@ -67,12 +77,12 @@ fn what_check_complains_about_is_what_writing_makes() {
     let folder = pages();
     let root = folder.path();
     let (findings, summary) = docs(root, true);
-    assert_eq!(findings.len(), 6, "{findings:#?}");
+    assert_eq!(findings.len(), 8, "{findings:#?}");
     assert_eq!(
         findings[0],
         "docs/task-states.md:3: block `task-diagram` differs: run `cargo xtask docs` and commit what it makes"
     );
-    assert_eq!(summary, "docs: 6 blocks, 6 differ");
+    assert_eq!(summary, "docs: 8 blocks, 8 differ");
     let read = |page: &str| fs::read_to_string(root.join(page)).unwrap();
     assert_eq!(
         read("docs/task-states.md"),
@@ -82,19 +92,27 @@ fn what_check_complains_about_is_what_writing_makes() {
 
     assert_eq!(
         docs(root, false),
-        (vec![], "docs: 6 blocks, 6 changed".into())
+        (vec![], "docs: 8 blocks, 8 changed".into())
     );
     let states = read("docs/task-states.md");
     assert!(states.contains("```mermaid\nstateDiagram-v2\n") && states.contains("\nby hand\n"));
     assert!(read("docs/dependencies.md").contains("| other | 1.2.3 | MIT | a (tests), b |"));
+    let replayed = read("docs/replayed-failures.md");
+    assert!(replayed.contains(
+        "2 failures: 1 are replayed by tests, of which 0 leave nothing open that we know of; 1 are not replayed."
+    ));
+    assert!(replayed.contains(
+        "| TE-01 | It broke. (a #1) | [`te_01_it_does_not_break`](../b/src/lib.rs) | The rest. |"
+    ));
+    assert!(replayed.contains("| RL-02 | It hung. (b #2) | No such thing. |"));
     assert!(read("docs/errors/README.md").contains("| [AEG-0001](AEG-0001.md) | too large |"));
     assert_eq!(
         docs(root, true),
-        (vec![], "docs: 6 blocks, 0 differ".into())
+        (vec![], "docs: 8 blocks, 0 differ".into())
     );
     assert_eq!(
         docs(root, false),
-        (vec![], "docs: 6 blocks, 0 changed".into())
+        (vec![], "docs: 8 blocks, 0 changed".into())
     );
 }
 
