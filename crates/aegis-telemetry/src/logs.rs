@@ -96,6 +96,8 @@ pub fn start_logs(filter: &str, format: LogFormat) -> Result<(), LogError> {
             .with_env_filter(filter)
             .with_writer(std::io::stderr)
             .with_ansi(false)
+            // It would tell on stderr that stderr is closed, by a macro that ends the thread.
+            .log_internal_errors(false)
             .finish()
             .try_init(),
         LogFormat::Json => tracing_subscriber::registry()

@@ -43,7 +43,7 @@ fn main() -> ExitCode {
         let (output, colour) = (matches.get_one("output"), matches.get_one("color"));
         output::set_colour(colour.copied().unwrap_or(ColorChoice::Auto));
         configured.print(&matches, output.copied().unwrap_or_default());
-        return ExitCode::SUCCESS;
+        return whole(Exit::Done);
     }
     let arguments = match Arguments::from_arg_matches(&matches) {
         Ok(arguments) => arguments,
@@ -69,7 +69,7 @@ fn main() -> ExitCode {
     // A handler that ignores its end must not keep the process: what it held is fenced.
     runtime.shutdown_background();
     match outcome {
-        Ok(exit) => exit.into(),
+        Ok(exit) => whole(exit),
         Err(failure) => report(&failure),
     }
 }
@@ -93,15 +93,27 @@ async fn run(arguments: Arguments) -> Result<Exit, Failure> {
     }
 }
 
-#[expect(clippy::print_stderr, reason = "the one place where an error is shown")]
+/// What was printed has to have arrived before an end is a good one.
+fn whole(exit: Exit) -> ExitCode {
+    match output::unwritten() {
+        Some(why) if exit == Exit::Done => report(&Failure::new(
+            Exit::Broken,
+            format!(
+                "standard output cannot be written: {why}; what was asked for was done, its answer is not whole"
+            ),
+        )),
+        _ => exit.into(),
+    }
+}
+
 fn report(failure: &Failure) -> ExitCode {
     if aegis_telemetry::tell_json(tracing::Level::ERROR, &failure.to_string()) {
         return failure.exit.into();
     }
     if output::error_look().colour {
-        eprintln!("{}", failure.coloured());
+        output::said(&failure.coloured());
     } else {
-        eprintln!("{failure}");
+        output::said(&failure.to_string());
     }
     failure.exit.into()
 }

@@ -16,6 +16,7 @@ mod spec;
 mod tree;
 
 use std::ffi::OsString;
+use std::io::Write;
 use std::process::ExitCode;
 
 pub(crate) use spec::Spec;
@@ -60,10 +61,8 @@ pub fn supervise_if_asked(arguments: impl IntoIterator<Item = OsString>) -> Opti
     })
 }
 
-#[expect(
-    clippy::print_stderr,
-    reason = "the supervisor has no log of its own: its standard error is the worker's, the handler's is captured"
-)]
+/// To the worker's standard error: the handler's is captured, and the supervisor has no log of its own. Whoever read it may
+/// have left, which `eprintln!` would not survive.
 fn say(why: &str) {
-    eprintln!("error: {why}");
+    writeln!(std::io::stderr(), "error: {why}").ok();
 }

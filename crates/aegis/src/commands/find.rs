@@ -12,7 +12,7 @@ use uuid::Uuid;
 use crate::exit::Exit;
 use crate::failure::Failure;
 
-/// Ids read from standard input: more than anybody pipes by hand.
+/// Ids read from standard input at once: they stand in memory, since nothing is changed before all of them are known.
 const IDS_MAX: usize = 1_000_000;
 
 /// The task whose id starts like this.
@@ -25,7 +25,7 @@ pub(crate) async fn task(store: &Store, prefix: &str) -> Result<Uuid, Failure> {
         )
         .with_code(ErrorCode::NOT_FOUND)),
         Found::Several => Err(Failure::new(
-            Exit::NotFound,
+            Exit::Refused,
             format!("more than one task's id starts with `{prefix}`; give more digits"),
         )
         .with_code(ErrorCode::NOT_FOUND)),
@@ -115,17 +115,30 @@ pub(crate) fn ids(given: &[String]) -> Result<Vec<String>, Failure> {
             "`-` stands for the ids on standard input; leave the others out",
         ));
     }
+    from_lines(std::io::stdin().lock())
+}
+
+fn from_lines(input: impl BufRead) -> Result<Vec<String>, Failure> {
     let mut ids = Vec::new();
-    for line in std::io::stdin().lock().lines().take(IDS_MAX) {
+    for line in input.lines() {
         let line = line.map_err(|error| {
             Failure::new(
                 Exit::Refused,
                 format!("standard input cannot be read: {error}"),
             )
         })?;
-        if !line.trim().is_empty() {
-            ids.push(line.trim().to_owned());
+        if line.trim().is_empty() {
+            continue;
         }
+        if ids.len() == IDS_MAX {
+            return Err(Failure::new(
+                Exit::Refused,
+                format!(
+                    "standard input has more than {IDS_MAX} ids; nothing was done: name them by a filter, or in parts"
+                ),
+            ));
+        }
+        ids.push(line.trim().to_owned());
     }
     Ok(ids)
 }
@@ -133,13 +146,28 @@ pub(crate) fn ids(given: &[String]) -> Result<Vec<String>, Failure> {
 /// Who acts: `--actor`, else the user of the shell.
 pub(crate) fn actor(given: Option<String>) -> String {
     given
-        .or_else(|| std::env::var("USER").ok())
+        .or_else(|| {
+            std::env::var("USER")
+                .ok()
+                .filter(|user| !user.trim().is_empty())
+        })
         .unwrap_or_else(|| "unknown".to_owned())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn too_many_ids_are_refused_and_not_cut() {
+        let all = "a\n\n".repeat(IDS_MAX);
+        assert_eq!(from_lines(all.as_bytes()).unwrap().len(), IDS_MAX);
+        let refused = from_lines(format!("{all}b\n").as_bytes()).unwrap_err();
+        assert!(
+            refused.to_string().contains("more than 1000000"),
+            "{refused}"
+        );
+    }
 
     #[test]
     fn a_length_of_time_is_in_seconds_or_has_units() {

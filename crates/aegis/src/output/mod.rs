@@ -9,7 +9,9 @@ mod look;
 mod progress;
 mod table;
 
-use std::io::Write;
+use std::io::{ErrorKind, Write};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::ValueEnum;
 use jiff::Timestamp;
@@ -99,35 +101,62 @@ fn document(text: &str) {
     line(text.trim_end_matches('\n'));
 }
 
-/// A line on stdout. A closed pipe (`| head`) is not an error of ours.
+/// Why something that was printed did not arrive. A closed pipe (`| head`) is no reason: who reads has had enough.
+static UNWRITTEN: OnceLock<String> = OnceLock::new();
+
+/// Why stdout is not whole; `None`: it is, or its reader left.
+pub(crate) fn unwritten() -> Option<&'static str> {
+    UNWRITTEN.get().map(String::as_str)
+}
+
+/// Nobody gets what is printed any more.
+static UNREAD: AtomicBool = AtomicBool::new(false);
+
+/// Whether it is of no use to read on for the sake of printing.
+pub(crate) fn unread() -> bool {
+    UNREAD.load(Ordering::Relaxed)
+}
+
+/// A line on stdout.
 pub(crate) fn line(text: &str) {
     let mut stdout = std::io::stdout().lock();
-    if writeln!(stdout, "{text}")
-        .and_then(|()| stdout.flush())
-        .is_err()
-    {
-        tracing::debug!("stdout is closed");
-    }
+    kept(writeln!(stdout, "{text}").and_then(|()| stdout.flush()));
 }
 
 /// Bytes on stdout as they are.
 pub(crate) fn raw(bytes: &[u8]) {
     let mut stdout = std::io::stdout().lock();
-    if stdout
-        .write_all(bytes)
-        .and_then(|()| stdout.flush())
-        .is_err()
-    {
-        tracing::debug!("stdout is closed");
+    kept(stdout.write_all(bytes).and_then(|()| stdout.flush()));
+}
+
+/// A part of a long answer; it is out at the latest when [`line`] or [`raw`] ends it.
+pub(crate) fn part(text: &str) {
+    kept(std::io::stdout().lock().write_all(text.as_bytes()));
+}
+
+fn kept(written: std::io::Result<()>) {
+    match written {
+        Ok(()) => {}
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => {
+            UNREAD.store(true, Ordering::Relaxed);
+        }
+        Err(error) => {
+            UNREAD.store(true, Ordering::Relaxed);
+            UNWRITTEN.get_or_init(|| error.to_string());
+        }
     }
 }
 
 /// A remark for the person, on stderr; a line of JSON where log lines are.
-#[expect(clippy::print_stderr, reason = "the one place for remarks")]
 pub(crate) fn note(text: &str) {
     if !aegis_telemetry::tell_json(tracing::Level::INFO, text) {
-        eprintln!("{text}");
+        said(text);
     }
+}
+
+/// A line on stderr. A worker outlives whoever read it, so a closed one is nothing: `eprintln!` would end the process.
+pub(crate) fn said(text: &str) {
+    writeln!(std::io::stderr(), "{text}").ok();
 }
 
 /// A time in UTC, to the millisecond.

@@ -1,8 +1,11 @@
 //! What is printed: for programs, for pipes, and on a terminal.
 
+use std::io::Read;
 use std::process::{Command, Stdio};
 
 use aegis_testkit::{process_slot, skipped};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use serde_json::Value;
 
 use crate::support::{BINARY, Place, command, ran, run};
@@ -35,7 +38,7 @@ async fn process_json_yaml_and_names_say_the_same() {
     );
 }
 
-/// Enough of YAML for what we print, through Python where there is no reader of it in a shell.
+/// What a reader of YAML that is not ours understands.
 fn yaml_as_json(text: &str) -> Value {
     yaml_serde::from_str(text).unwrap()
 }
@@ -147,5 +150,73 @@ pub(crate) fn on_a_terminal(
             );
             None
         }
+    }
+}
+
+#[tokio::test]
+async fn process_a_worker_outlives_whoever_read_its_words() {
+    let _slot = process_slot();
+    let place = Place::new().await;
+    for format in ["text", "json"] {
+        let mut worker = place
+            .command(&["worker", "--log", "trace", "--log-format", format])
+            .stderr(Stdio::piped())
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        // Read to its first word, then never again: a log shipper that has died.
+        let mut first = [0; 1];
+        let mut stderr = worker.stderr.take().unwrap();
+        stderr.read_exact(&mut first).unwrap();
+        drop(stderr);
+        let words = ["task", "submit", "aegis.noop", "--wait", "--timeout", "30"];
+        let done = place.run(&words).await;
+        let pid = Pid::from_raw(i32::try_from(worker.id()).unwrap());
+        kill(pid, Signal::SIGTERM).unwrap();
+        let code = worker.wait().unwrap().code();
+        assert_eq!(
+            (done.code, code),
+            (0, Some(0)),
+            "{format}, worker: {code:?}: {done:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn process_a_remark_that_nobody_reads_changes_no_exit_code() {
+    let _slot = process_slot();
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let place = Place::new().await;
+    let mut list = place.command(&["task", "list"]);
+    assert_eq!(
+        list.stderr(writer.try_clone().unwrap())
+            .status()
+            .unwrap()
+            .code(),
+        Some(0)
+    );
+    let mut refused = place.command(&["task", "show", "zzz"]);
+    assert_eq!(refused.stderr(writer).status().unwrap().code(), Some(3));
+}
+
+#[tokio::test]
+async fn process_an_answer_that_cannot_be_written_is_no_success() {
+    let _slot = process_slot();
+    let full = || std::fs::OpenOptions::new().write(true).open("/dev/full");
+    let place = Place::new().await;
+    place.submit(&["mail"]).await;
+    for words in [
+        &["task", "list"][..],
+        &["task", "list", "-o", "json"],
+        &["version"],
+        &["completion", "bash"],
+        &["worker", "--print-config"],
+    ] {
+        let mut command = place.command(words);
+        let output = command.stdout(full().unwrap()).stderr(Stdio::piped());
+        let ran = ran(&output.spawn().unwrap().wait_with_output().unwrap());
+        assert_eq!(ran.code, 1, "{words:?}: {ran:?}");
+        assert!(ran.stderr.contains("cannot be written"), "{ran:?}");
     }
 }

@@ -93,7 +93,7 @@ async fn process_what_is_not_there_is_exit_code_3() {
     place.submit(&["a", "--input", "{}"]).await;
     place.submit(&["a", "--input", "{}"]).await;
     let two = place.run(&["task", "show", "0"]).await;
-    assert_eq!(two.code, 3, "{two:?}");
+    assert_eq!(two.code, 4, "it stands for several: {two:?}");
     assert!(two.stderr.contains("more than one"), "{two:?}");
 }
 

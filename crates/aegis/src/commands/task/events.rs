@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::commands::find;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::output::{Output, at, line};
+use crate::output::{Output, at, line, unread};
 
 const EVERY: Duration = Duration::from_millis(300);
 
@@ -64,7 +64,7 @@ pub(super) async fn run(
                     print(event, output);
                 }
             }
-            if task.is_none_or(|task| State::from_number(task.state).is_terminal()) {
+            if unread() || task.is_none_or(|task| State::from_number(task.state).is_terminal()) {
                 return Ok(Exit::Done);
             }
             tokio::time::sleep(EVERY).await;

@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::filter::FilterArguments;
 use super::rows::Rows;
 use crate::failure::Failure;
-use crate::output::{Output, at, maybe_at, note};
+use crate::output::{Output, at, maybe_at, note, unread};
 
 /// How many rows a page has.
 const PAGE: i64 = 1000;
@@ -58,7 +58,7 @@ pub(super) async fn run(
     };
     let mut rows = Rows::new(output, COLUMNS);
     let mut last = None;
-    while left > 0 && !walk.is_done() {
+    while left > 0 && !walk.is_done() && !unread() {
         let page = walk.page(store, left.min(PAGE)).await?;
         left -= i64::try_from(page.len()).unwrap_or(left);
         last = page.last().map(|task| task.id).or(last);

@@ -2,11 +2,9 @@
 //!
 //! Invariant: JSON is one array on one line and YAML one list, whatever the number.
 
-use std::io::Write;
-
 use serde_json::Value;
 
-use crate::output::{Output, note};
+use crate::output::{Output, note, part, raw};
 
 /// So many rows are aligned with each other in a table.
 const CHUNK: usize = 10_000;
@@ -38,10 +36,10 @@ impl Rows {
             Output::Name => self.names.push(json()),
             Output::Json => {
                 let start = if self.count == 0 { "[" } else { "," };
-                write(&format!("{start}{}", json()));
+                part(&format!("{start}{}", json()));
             }
             // JSON is YAML; one entry a line.
-            Output::Yaml => write(&format!("- {}\n", json())),
+            Output::Yaml => part(&format!("- {}\n", json())),
         }
         self.count += 1;
         if self.chunk.len() + self.names.len() >= CHUNK {
@@ -54,8 +52,9 @@ impl Rows {
         self.flush();
         match (self.output, self.count) {
             (Output::Table, 0) => note("nothing found"),
-            (Output::Json | Output::Yaml, 0) => write("[]\n"),
-            (Output::Json, _) => write("]\n"),
+            (Output::Json | Output::Yaml, 0) => raw(b"[]\n"),
+            (Output::Json, _) => raw(b"]\n"),
+            (Output::Yaml, _) => raw(b""),
             _ => {}
         }
     }
@@ -68,12 +67,5 @@ impl Rows {
                 std::mem::take(&mut self.names),
             );
         }
-    }
-}
-
-/// A closed pipe (`| head`) is not an error of ours.
-fn write(text: &str) {
-    if std::io::stdout().lock().write_all(text.as_bytes()).is_err() {
-        tracing::debug!("stdout is closed");
     }
 }

@@ -9,7 +9,6 @@ mod read;
 mod send;
 
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::time::Duration;
 
 use aegis_model::ErrorCode;
@@ -25,7 +24,7 @@ use self::send::{Failed, Sent};
 use crate::database::DatabaseArguments;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::output::{Output, Progress, note};
+use crate::output::{Output, Progress, note, raw};
 
 /// A batch is sent when its inputs have so many bytes.
 const BATCH_BYTES: usize = 4 * 1024 * 1024;
@@ -277,7 +276,7 @@ async fn settle(
         };
         debug_assert!(written.is_ok(), "a text can always grow");
     }
-    print(&text);
+    raw(text.as_bytes());
     for (number, problem) in sent.bad {
         refuse(number, &problem, done, output);
     }
@@ -287,24 +286,13 @@ async fn settle(
     }
 }
 
-fn print(text: &str) {
-    let mut stdout = std::io::stdout().lock();
-    if stdout
-        .write_all(text.as_bytes())
-        .and_then(|()| stdout.flush())
-        .is_err()
-    {
-        tracing::debug!("stdout is closed");
-    }
-}
-
 fn refuse(number: u64, problem: &str, done: &mut Done, output: Output) {
     done.bad += 1;
     note(&format!("line {number}: {problem}"));
     let object = json!({ "line": number, "error": problem });
     match output {
-        Output::Json => print(&format!("{object}\n")),
-        Output::Yaml => print(&format!("- {object}\n")),
+        Output::Json => raw(format!("{object}\n").as_bytes()),
+        Output::Yaml => raw(format!("- {object}\n").as_bytes()),
         Output::Table | Output::Name => {}
     }
 }
