@@ -34,7 +34,7 @@ pub(super) fn replayed(root: &Path) -> anyhow::Result<String> {
             text,
             "| {} | {} ({}) | {} | {} |",
             one.id,
-            one.failure,
+            one.met,
             one.report,
             tests.join("<br>"),
             one.open.as_deref().unwrap_or_default()
@@ -50,7 +50,7 @@ pub(super) fn not_replayed(root: &Path) -> anyhow::Result<String> {
     for Failure {
         id,
         report,
-        failure,
+        met,
         not_here,
         ..
     } in &failures
@@ -59,7 +59,7 @@ pub(super) fn not_replayed(root: &Path) -> anyhow::Result<String> {
             continue;
         }
         let why = not_here.as_deref().unwrap_or("**no reason given**");
-        writeln!(text, "| {id} | {failure} ({report}) | {why} |")?;
+        writeln!(text, "| {id} | {met} ({report}) | {why} |")?;
     }
     Ok(text)
 }

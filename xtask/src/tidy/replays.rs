@@ -52,7 +52,8 @@ pub(crate) struct Failure {
     /// Where it was reported.
     pub(crate) report: String,
     /// What its users met.
-    pub(crate) failure: String,
+    #[serde(rename = "failure")]
+    pub(crate) met: String,
     /// What its tests leave open.
     pub(crate) open: Option<String>,
     /// Why there is no test.
@@ -68,10 +69,11 @@ struct Table {
 /// A test and its file.
 pub(crate) type Test = (String, String);
 
+/// The tests of each number.
+pub(crate) type Tests = BTreeMap<String, BTreeSet<Test>>;
+
 /// The table, and the tests of each number.
-pub(crate) fn load(
-    root: &Path,
-) -> anyhow::Result<(Vec<Failure>, BTreeMap<String, BTreeSet<Test>>)> {
+pub(crate) fn load(root: &Path) -> anyhow::Result<(Vec<Failure>, Tests)> {
     let tree = Tree::load(root)?;
     let text = tree.text(TABLE).unwrap_or_default();
     let table: Table = toml::from_str(text)?;
@@ -199,22 +201,17 @@ fn line_of(text: &str, id: &str) -> usize {
 mod tests {
     //! Shown, not shown, both, out of order, unknown, missing.
 
-    use std::fmt::Write as _;
-
     use super::super::finding::lines;
     use super::super::tree::Tree;
     use super::{Number, check, numbers};
 
     fn table(change: impl Fn(&str) -> &'static str) -> String {
-        Number::all().fold(String::new(), |mut text, number| {
+        let entry = |number: Number| {
             let number = number.to_string();
             let rest = change(&number);
-            let _ = writeln!(
-                text,
-                "[[failure]]\nid = \"{number}\"\nreport = \"r\"\nfailure = \"f\"\n{rest}"
-            );
-            text
-        })
+            format!("[[failure]]\nid = \"{number}\"\nreport = \"r\"\nfailure = \"f\"\n{rest}\n")
+        };
+        Number::all().map(entry).collect()
     }
 
     fn found(table: &str, code: &str) -> Vec<String> {
