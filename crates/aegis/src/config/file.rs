@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::PathBuf;
 
-use clap::{Arg, Command};
+use clap::{Arg, ArgAction, Command};
 use toml::de::{DeTable, DeValue};
 
 use super::locate::Found;
@@ -115,8 +115,20 @@ impl Reader<'_> {
                         .settings
                         .iter()
                         .find(|setting| setting.place == place && setting.key == name);
+                    if setting.is_none() && self.has_place(&whole) {
+                        let table = whole.join(".");
+                        let why = format!(
+                            "`{table}` is a table; write [{table}], and its settings below"
+                        );
+                        return Err(self.refuse(at, &why));
+                    }
                     let setting =
                         setting.ok_or_else(|| self.refuse(at, &self.unknown(place, name)))?;
+                    if let DeValue::Array(many) = value {
+                        fits_many(setting, many.len()).map_err(|why| {
+                            self.refuse(at, &format!("`{}`: {why}", setting.name()))
+                        })?;
+                    }
                     let values = texts(value).ok_or_else(|| {
                         self.refuse(
                             at,
@@ -205,6 +217,17 @@ impl Reader<'_> {
             ),
         )
     }
+}
+
+/// A list is for settings that have several values, and says at least one: an empty one would be no answer at all.
+fn fits_many(setting: &Setting, count: usize) -> Result<(), String> {
+    if !matches!(setting.argument.get_action(), ArgAction::Append) {
+        return Err("it has one value, not a list".to_owned());
+    }
+    if count == 0 {
+        return Err("the list is empty; leave the setting out for its default".to_owned());
+    }
+    Ok(())
 }
 
 /// As the flag would be written.

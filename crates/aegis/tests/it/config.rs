@@ -193,6 +193,18 @@ async fn process_an_unknown_key_is_named_with_its_line_and_what_was_perhaps_mean
             "[worker]\nslots = {}\n",
             ["line 2", "`worker.slots`", "wants one value"],
         ),
+        (
+            "worker = 5\n",
+            ["line 1", "`worker` is a table", "write [worker]"],
+        ),
+        (
+            "[worker]\nslots = [5]\n",
+            ["line 2", "`worker.slots`", "not a list"],
+        ),
+        (
+            "[worker]\nqueue = []\n",
+            ["line 2", "`worker.queue`", "the list is empty"],
+        ),
         ("output = \"xml\"\n", ["line 1", "`output`", "xml"]),
         ("[worker\nslots = 1\n", ["line 1", "no TOML", "aegis.toml"]),
     ];

@@ -123,6 +123,13 @@ async fn process_a_release_is_drained_after_a_dry_run() {
         (3, 2),
         "nothing half done: {one_unknown:?}"
     );
+    let nobody = ["worker", "drain", "--release", "r9", "--reason", "x"];
+    let nobody = place.run(&nobody).await;
+    assert_eq!(nobody.code, 3, "{nobody:?}");
+    assert!(
+        nobody.stderr.contains("no worker of release r9 is alive"),
+        "{nobody:?}"
+    );
     let words = [
         "worker",
         "drain",

@@ -4,6 +4,7 @@
 
 use std::time::{Duration, Instant};
 
+use aegis_model::ErrorCode;
 use aegis_store::Store;
 use aegis_store::survey::{WorkerFilter, WorkerId};
 use clap::Args;
@@ -112,7 +113,11 @@ async fn of_release(store: &Store, release: &str) -> Result<Vec<WorkerId>, Failu
     };
     let found = store.workers_by(&filter).await?;
     if found.is_empty() {
-        return Err(find::no_worker(&format!("--release {release}")));
+        return Err(Failure::new(
+            Exit::NotFound,
+            format!("no worker of release {release} is alive; see `aegis worker list --all`"),
+        )
+        .with_code(ErrorCode::NOT_FOUND));
     }
     let named = found.into_iter().map(|w| WorkerId {
         id: w.id,
