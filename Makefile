@@ -9,7 +9,7 @@ export AEGIS_BUILD_COMMIT ?= $(shell git rev-parse HEAD 2>/dev/null)
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench bench-peers dev model-deep
+.PHONY: help demo test lint bench bench-peers chaos dev model-deep
 
 help: ## this list
 	@awk -F ': ## ' '/^[a-z-]+: ## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -32,6 +32,12 @@ bench: ## the benchmarks, in release; ARGS="…" reaches them
 bench-peers: ## Aegis and its peers on the same work, each at its best; ARGS="--only awa --jobs 5000 --rounds 1" reaches it
 	@scripts/prepare demo
 	cargo run --locked --release --package aegis-bench -- peers --fetch-postgres $(ARGS)
+
+chaos: ## real processes, killed, frozen and cut off: SEED=n (random by default), MINUTES=n, CUTS=n; leaves DIR=a new folder
+	@scripts/prepare demo
+	cargo build --locked --release --package aegis
+	$(TARGET)/release/aegis drill chaos --fetch-postgres --seed $(or $(SEED),$(shell od -An -N3 -tu4 /dev/urandom)) \
+		--minutes $(or $(MINUTES),10) --cut-tasks $(or $(CUTS),1000) --report $(or $(DIR),$(TARGET)/chaos/$(shell date +%s))
 
 model-deep: ## explore the protocol in larger worlds than the suite has time for
 	cargo run --locked --release --package aegis-proof --example deep

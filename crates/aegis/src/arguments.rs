@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{ColorChoice, Parser, Subcommand, ValueEnum};
 
-use crate::commands::{completion, db, demo, dev, doctor, lane, operation, task, worker};
+use crate::commands::{completion, db, demo, dev, doctor, drill, lane, operation, task, worker};
 use crate::database::DatabaseArguments;
 use crate::output::Output;
 
@@ -84,6 +84,8 @@ pub(crate) enum Command {
     /// Looks at the engine's invariants over a live database: what is wrong, how bad, what to do.
     #[command(after_help = doctor::EXAMPLES)]
     Doctor(doctor::DoctorArguments),
+    /// Failure experiments on a private PostgreSQL, with counts of what was lost, doubled or wrongly accepted.
+    Drill(drill::DrillArguments),
     /// Installs, inspects, adopts and maintains the database.
     Db(db::DbArguments),
     /// Prints what a shell needs to complete the command line.

@@ -87,6 +87,7 @@ async fn run(arguments: Arguments) -> Result<Exit, Failure> {
         }
         Command::Lane(lane) => commands::lane::run(lane, &database, output).await,
         Command::Doctor(doctor) => commands::doctor::run(doctor, &database, output).await,
+        Command::Drill(drill) => Box::pin(commands::drill::run(drill, output)).await,
         Command::Db(db) => commands::db::run(db, &database, output).await,
         Command::Completion(completion) => commands::completion::run(&completion),
         Command::Version => commands::version::run(output),

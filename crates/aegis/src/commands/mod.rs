@@ -5,6 +5,7 @@ pub(crate) mod db;
 pub(crate) mod demo;
 pub(crate) mod dev;
 pub(crate) mod doctor;
+pub(crate) mod drill;
 pub(crate) mod find;
 pub(crate) mod lane;
 pub(crate) mod operation;

@@ -11,6 +11,7 @@ mod database;
 mod demo;
 mod dev;
 mod doctor;
+mod drill;
 mod exit_codes;
 mod first_handler;
 mod help;

@@ -1,0 +1,1 @@
+SELECT jsonb_build_object('worker', d.worker, 'held', d.held) FROM drill.drain d

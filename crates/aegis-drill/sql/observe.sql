@@ -1,0 +1,47 @@
+-- What the drill watches in its own private database: a trigger of its own writes down every move of a task's row and every
+-- move of a worker's gate, with the lease and the clock at that moment. It changes nothing of the engine's.
+CREATE SCHEMA drill;
+CREATE TABLE drill.own (task uuid NOT NULL);
+CREATE TABLE drill.move (
+    n            bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    at           timestamptz NOT NULL,
+    task         uuid NOT NULL,
+    old_epoch    bigint NOT NULL,
+    new_epoch    bigint,
+    old_rev      bigint NOT NULL,
+    new_rev      bigint,
+    old_owner    uuid,
+    new_owner    uuid,
+    old_claim    uuid,
+    new_claim    uuid,
+    crashes      int NOT NULL,
+    -- Of whoever owned the row before.
+    lease_until  timestamptz,
+    -- Of whoever owns it now.
+    worker_state smallint
+);
+CREATE TABLE drill.drain (worker uuid NOT NULL, at timestamptz NOT NULL, held bigint NOT NULL);
+CREATE FUNCTION drill.see_task() RETURNS trigger LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog AS $$
+BEGIN
+    INSERT INTO drill.move (at, task, old_epoch, new_epoch, old_rev, new_rev, old_owner, new_owner, old_claim, new_claim, crashes,
+        lease_until, worker_state)
+    VALUES (clock_timestamp(), OLD.id, OLD.epoch, CASE WHEN TG_OP = 'UPDATE' THEN NEW.epoch END,
+        OLD.rev, CASE WHEN TG_OP = 'UPDATE' THEN NEW.rev END,
+        OLD.owner, CASE WHEN TG_OP = 'UPDATE' THEN NEW.owner END,
+        OLD.claim_id, CASE WHEN TG_OP = 'UPDATE' THEN NEW.claim_id END,
+        CASE WHEN TG_OP = 'UPDATE' THEN NEW.crashes - OLD.crashes ELSE 0 END,
+        (SELECT l.lease_until FROM aegis.worker_lease l WHERE l.worker = OLD.owner),
+        CASE WHEN TG_OP = 'UPDATE' THEN (SELECT w.state FROM aegis.worker w WHERE w.id = NEW.owner) END);
+    RETURN NULL;
+END $$;
+CREATE TRIGGER drill_see AFTER UPDATE OR DELETE ON aegis.task FOR EACH ROW EXECUTE FUNCTION drill.see_task();
+CREATE FUNCTION drill.see_worker() RETURNS trigger LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog AS $$
+BEGIN
+    INSERT INTO drill.drain (worker, at, held)
+    SELECT NEW.id, clock_timestamp(), count(*) FROM aegis.task t WHERE t.owner = NEW.id;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER drill_see AFTER UPDATE ON aegis.worker FOR EACH ROW WHEN (OLD.state = 0 AND NEW.state = 1)
+    EXECUTE FUNCTION drill.see_worker();
+GRANT USAGE ON SCHEMA drill TO aegis_engine;
+GRANT INSERT ON drill.own TO aegis_engine;

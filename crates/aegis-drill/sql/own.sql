@@ -1,0 +1,1 @@
+INSERT INTO drill.own (task) VALUES ($1)

@@ -1,0 +1,392 @@
+//! The checker: histories, the oracle's record and the database's facts in, counts out. Pure.
+//!
+//! Invariants: what is not there is never counted as fine (a task that nobody knows is lost); every count that is not 0 has an
+//! example. Must never read a file, a clock or a database.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::facts::{Facts, Move};
+use crate::history::{Event, Line};
+use crate::oracle::CLASSES;
+use crate::oracle::record::{Entry, What};
+
+/// A write that a trigger sees so much after the lease has ended was let through by a wrong guard; below it lie the guard's
+/// moment and the trigger's, in one statement on a busy machine.
+const LATE_MS: i64 = 500;
+const EXAMPLES_MAX: usize = 20;
+const RECONCILING: i16 = 4;
+const SUCCEEDED: i16 = 5;
+const UNKNOWN: i16 = 4;
+
+/// What is judged.
+#[derive(Debug, Clone, Default)]
+pub struct Evidence {
+    /// What every process saw, in any order.
+    pub history: Vec<Line>,
+    /// What really happened outside.
+    pub oracle: Vec<Entry>,
+    /// What the database says.
+    pub facts: Facts,
+}
+
+/// What was counted.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Found {
+    /// Accepted tasks.
+    pub tasks: u64,
+    /// Accepted tasks that are nowhere; effects and own rows that were reported and are not there.
+    pub lost: u64,
+    /// Effects beyond the first of an operation, by class; `own_sql` is the handler's own row.
+    pub effects_doubled: BTreeMap<String, u64>,
+    /// Blind operations that were sent more than once.
+    pub blind_repeated: u64,
+    /// Writes that were let through under a claim that was over.
+    pub stale_accepted: u64,
+    /// Writes that were let through after the lease had ended.
+    pub late_accepted: u64,
+    /// Effects without a dispatch in the ledger, and tasks that nobody was told of.
+    pub phantom: u64,
+    /// Claims by a worker whose gate was closed.
+    pub claims_after_drain: u64,
+    /// Tasks that are neither ended nor visibly waiting for a person.
+    pub stranded: u64,
+    /// Tasks of a worker whose lease had ended that were claimed again.
+    pub takeovers: u64,
+    /// Reports of frozen processes that were refused.
+    pub stale_refused: u64,
+    /// Writes whose answer was lost, and that were read back.
+    pub unknown_commits_resolved: u64,
+    /// Claims whose answer was lost, and that were asked for again.
+    pub claims_repeated: u64,
+    /// Tasks that wait for a person, with an unknown operation.
+    pub unknown_in_queue: u64,
+    /// Failed or quarantined tasks: ended visibly, and for a person to look at.
+    pub parked: u64,
+    /// Gates that closed while the worker held tasks.
+    pub drains_with_tasks: u64,
+    /// By cut and class: tasks, lost, doubled, waiting for a person.
+    pub cuts: BTreeMap<String, BTreeMap<String, CutFound>>,
+    /// The first of what is broken, for a person.
+    pub examples: Vec<String>,
+}
+
+/// What came of the tasks that stood at a cut when their process was killed.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CutFound {
+    /// Tasks.
+    pub tasks: u64,
+    /// Nowhere, neither ended nor waiting for a person, or ended without their effect.
+    pub lost: u64,
+    /// With more than one effect.
+    pub doubled: u64,
+    /// Waiting for a person.
+    pub in_queue: u64,
+}
+
+impl Found {
+    /// Doubled effects of all classes.
+    pub fn doubled(&self) -> u64 {
+        self.effects_doubled.values().sum()
+    }
+
+    /// Everything that must be 0.
+    pub fn broken(&self) -> u64 {
+        self.lost
+            + self.doubled()
+            + self.blind_repeated
+            + self.stale_accepted
+            + self.late_accepted
+            + self.phantom
+            + self.claims_after_drain
+            + self.stranded
+            + self
+                .cuts
+                .values()
+                .flat_map(BTreeMap::values)
+                .map(|cut| cut.lost + cut.doubled)
+                .sum::<u64>()
+    }
+
+    fn example(&mut self, text: impl FnOnce() -> String) {
+        if self.examples.len() < EXAMPLES_MAX {
+            self.examples.push(text());
+        }
+    }
+}
+
+/// Judges.
+pub fn check(evidence: &Evidence) -> Found {
+    let mut found = Found::default();
+    let accepted: HashSet<Uuid> = evidence
+        .history
+        .iter()
+        .filter_map(|line| match line.event {
+            Event::Accepted { task } => Some(task),
+            _ => None,
+        })
+        .collect();
+    found.tasks = accepted.len() as u64;
+    let effects = effects(&evidence.oracle);
+    tasks(evidence, &accepted, &mut found);
+    outside(evidence, &effects, &mut found);
+    moves(&evidence.facts.moves, &mut found);
+    reports(evidence, &mut found);
+    cuts(evidence, &effects, &mut found);
+    found.drains_with_tasks = count(evidence.facts.drains.iter().filter(|one| one.held > 0));
+    found
+}
+
+/// How many effects each operation had.
+fn effects(oracle: &[Entry]) -> HashMap<&str, u64> {
+    let mut effects = HashMap::new();
+    for entry in oracle.iter().filter(|entry| entry.what == What::Applied) {
+        *effects.entry(entry.operation.as_str()).or_default() += 1;
+    }
+    effects
+}
+
+fn tasks(evidence: &Evidence, accepted: &HashSet<Uuid>, found: &mut Found) {
+    let known: HashSet<Uuid> = evidence.facts.tasks.iter().map(|one| one.task).collect();
+    for task in accepted.difference(&known) {
+        found.lost += 1;
+        found.example(|| format!("lost: task {task} was accepted and is nowhere"));
+    }
+    for task in &evidence.facts.tasks {
+        let id = task.task;
+        if !accepted.contains(&id) {
+            found.phantom += 1;
+            found.example(|| format!("phantom: nobody was told of task {id}"));
+        }
+        match task.state {
+            RECONCILING => found.unknown_in_queue += 1,
+            6 | 8 => found.parked += 1,
+            0..RECONCILING => {
+                found.stranded += 1;
+                let state = task.state;
+                found.example(|| format!("stranded: task {id} is in state {state}"));
+            }
+            _ => {}
+        }
+        if task.own > 1 {
+            *found
+                .effects_doubled
+                .entry("own_sql".to_owned())
+                .or_default() += task.own - 1;
+            found.example(|| format!("doubled: task {id} has {} rows of its own", task.own));
+        }
+        if task.own == 0 && task.state == SUCCEEDED {
+            found.lost += 1;
+            found.example(|| format!("lost: task {id} succeeded without its own row"));
+        }
+    }
+}
+
+fn outside(evidence: &Evidence, effects: &HashMap<&str, u64>, found: &mut Found) {
+    for class in CLASSES {
+        found.effects_doubled.entry(class.to_owned()).or_default();
+    }
+    let mut class_of: HashMap<&str, &str> = HashMap::new();
+    let mut sent: HashMap<&str, u64> = HashMap::new();
+    let mut by_task: HashSet<(&str, &str)> = HashSet::new();
+    for entry in &evidence.oracle {
+        if matches!(entry.what, What::Applied | What::Lost) {
+            class_of.insert(&entry.operation, &entry.class);
+            *sent.entry(&entry.operation).or_default() += 1;
+        }
+        if entry.what == What::Applied {
+            by_task.insert((&entry.task, &entry.class));
+        }
+    }
+    for (operation, count) in effects {
+        if *count > 1 {
+            let class = class_of.get(operation).copied().unwrap_or("unknown");
+            *found.effects_doubled.entry(class.to_owned()).or_default() += count - 1;
+            found.example(|| format!("doubled: {class} operation {operation} has {count} effects"));
+        }
+    }
+    for (operation, count) in sent {
+        if count > 1 && class_of.get(operation) == Some(&"blind") {
+            found.blind_repeated += 1;
+            found.example(|| {
+                format!("repeated: blind operation {operation} was sent {count} times")
+            });
+        }
+    }
+    let ledger: HashMap<&str, _> = evidence
+        .facts
+        .operations
+        .iter()
+        .map(|one| (one.id.as_str(), one))
+        .collect();
+    for operation in effects.keys() {
+        if ledger.get(operation).is_none_or(|one| one.state == 0) {
+            found.phantom += 1;
+            found.example(|| {
+                format!("phantom: operation {operation} has an effect and no dispatch")
+            });
+        }
+    }
+    for (id, operation) in ledger {
+        if operation.state == 2 && !effects.contains_key(id) {
+            found.lost += 1;
+            found.example(|| format!("lost: operation {id} succeeded and has no effect"));
+        }
+        if operation.state == UNKNOWN
+            && !evidence
+                .facts
+                .tasks
+                .iter()
+                .any(|task| task.task == operation.task && task.state == RECONCILING)
+        {
+            found.stranded += 1;
+            found.example(|| format!("stranded: operation {id} is unknown and in nobody's queue"));
+        }
+    }
+    for line in &evidence.history {
+        if let Event::Told { task, class } = &line.event
+            && !by_task.contains(&(task.to_string().as_str(), class.as_str()))
+        {
+            found.lost += 1;
+            found.example(|| {
+                format!("lost: task {task} was told of a {class} effect that is not there")
+            });
+        }
+    }
+}
+
+fn moves(moves: &[Move], found: &mut Found) {
+    let mut claims: HashSet<(Uuid, i64)> = HashSet::new();
+    let mut taken: HashSet<Uuid> = HashSet::new();
+    for one in moves {
+        let task = one.task;
+        let claims_it = one.new_claim.is_some() && one.new_claim != one.old_claim;
+        let goes_back = one.new_epoch.is_some_and(|epoch| epoch < one.old_epoch)
+            || one.new_rev.is_some_and(|rev| rev < one.old_rev);
+        if goes_back || (claims_it && one.old_claim.is_some()) {
+            found.stale_accepted += 1;
+            found.example(|| format!("stale: task {task} moved from {one:?}"));
+        }
+        if claims_it {
+            if !claims.insert((task, one.new_epoch.unwrap_or_default())) {
+                found.stale_accepted += 1;
+                found.example(|| format!("stale: task {task} was claimed twice at one epoch"));
+            }
+            if one.worker_state != Some(0) {
+                found.claims_after_drain += 1;
+                found.example(|| format!("after drain: task {task} was claimed by a closed gate"));
+            }
+            if taken.remove(&task) {
+                found.takeovers += 1;
+            }
+        }
+        let over = one.late_ms.unwrap_or(i64::MIN);
+        // In place and at one epoch: whoever takes a lost worker's task back raises it in the first of his writes.
+        let in_place = one.new_claim.is_some()
+            && one.new_claim == one.old_claim
+            && one.new_epoch == Some(one.old_epoch);
+        let written = one.old_owner.is_some() && (one.succeeded || in_place);
+        if written && over > LATE_MS {
+            found.late_accepted += 1;
+            found.example(|| format!("late: task {task} was written {over} ms after its lease"));
+        }
+        if one.old_owner.is_some() && one.new_owner.is_none() && one.new_rev.is_some() && over > 0 {
+            taken.insert(task);
+        }
+    }
+}
+
+/// Reports of frozen processes, and what workers counted.
+fn reports(evidence: &Evidence, found: &mut Found) {
+    let mut counted: HashMap<u32, (u64, u64)> = HashMap::new();
+    for line in &evidence.history {
+        match &line.event {
+            Event::Late {
+                task,
+                epoch,
+                report,
+                answer,
+            } => match answer.as_str() {
+                "fenced" => found.stale_refused += 1,
+                "applied" => {
+                    let newer = evidence
+                        .facts
+                        .moves
+                        .iter()
+                        .any(|one| one.task == *task && one.old_epoch > *epoch);
+                    *if newer {
+                        &mut found.stale_accepted
+                    } else {
+                        &mut found.late_accepted
+                    } += 1;
+                    found.example(|| {
+                        format!("late: {report} of task {task} at epoch {epoch} was applied")
+                    });
+                }
+                _ => {}
+            },
+            Event::Counts {
+                unknown_resolved,
+                acquire_repeated,
+                ..
+            } => {
+                let most = counted.entry(line.pid).or_default();
+                most.0 = most.0.max(*unknown_resolved);
+                most.1 = most.1.max(*acquire_repeated);
+            }
+            _ => {}
+        }
+    }
+    found.unknown_commits_resolved = counted.values().map(|counts| counts.0).sum();
+    found.claims_repeated = counted.values().map(|counts| counts.1).sum();
+}
+
+/// The tasks that stood at a cut: `operation CLASS/KEY CUT`.
+fn cuts(evidence: &Evidence, effects: &HashMap<&str, u64>, found: &mut Found) {
+    let tasks: HashMap<Uuid, i16> = evidence
+        .facts
+        .tasks
+        .iter()
+        .map(|task| (task.task, task.state))
+        .collect();
+    let mut of_task: HashMap<Uuid, &str> = HashMap::new();
+    for operation in &evidence.facts.operations {
+        of_task.insert(operation.task, &operation.id);
+    }
+    let mut seen = HashSet::new();
+    for line in &evidence.history {
+        let Event::Held { task, point } = &line.event else {
+            continue;
+        };
+        if !seen.insert(*task) {
+            continue;
+        }
+        let words: Vec<&str> = point.split([' ', '/']).collect();
+        let (Some(class), Some(cut)) = (words.get(1), words.last()) else {
+            continue;
+        };
+        let of_cut = found.cuts.entry((*cut).to_owned()).or_default();
+        let of_class = of_cut.entry((*class).to_owned()).or_default();
+        of_class.tasks += 1;
+        let happened = of_task.get(task).and_then(|id| effects.get(id)).copied();
+        let happened = happened.unwrap_or_default();
+        match tasks.get(task) {
+            Some(&RECONCILING) => of_class.in_queue += 1,
+            Some(&SUCCEEDED) if happened > 0 => {}
+            _ => of_class.lost += 1,
+        }
+        if happened > 1 {
+            of_class.doubled += 1;
+        }
+    }
+}
+
+fn count(all: impl Iterator) -> u64 {
+    all.count() as u64
+}
+
+#[cfg(test)]
+#[path = "check_tests.rs"]
+mod tests;

@@ -1,0 +1,323 @@
+//! Made-up histories that must be found out, one for each count; and a whole one that holds.
+
+use std::collections::BTreeMap;
+
+use uuid::Uuid;
+
+use super::{CutFound, Evidence, Found, check};
+use crate::facts::{Drain, Facts, Move, Operation, Task};
+use crate::history::{Event, Line};
+use crate::oracle::behaviour::Behaviour;
+use crate::oracle::record::{Entry, What};
+
+const A: Uuid = Uuid::from_u128(1);
+const ONE: Uuid = Uuid::from_u128(11);
+const TWO: Uuid = Uuid::from_u128(12);
+
+fn line(event: Event) -> Line {
+    Line {
+        ns: 0,
+        pid: 1,
+        event,
+    }
+}
+
+fn entry(class: &str, what: What) -> Entry {
+    Entry {
+        seq: 0,
+        what,
+        class: class.to_owned(),
+        operation: "op".to_owned(),
+        task: A.to_string(),
+        token: Some((0, 1, 1)),
+        call: 1,
+        behaviour: Some(Behaviour::Applied),
+    }
+}
+
+fn claim(epoch: i64) -> Move {
+    Move {
+        task: A,
+        old_epoch: epoch - 1,
+        new_epoch: Some(epoch),
+        old_rev: epoch - 1,
+        new_rev: Some(epoch),
+        old_owner: None,
+        new_owner: Some(ONE),
+        old_claim: None,
+        new_claim: Some(TWO),
+        crashes: 0,
+        worker_state: Some(0),
+        late_ms: None,
+        succeeded: false,
+    }
+}
+
+fn write() -> Move {
+    Move {
+        old_epoch: 1,
+        old_owner: Some(ONE),
+        old_claim: Some(TWO),
+        late_ms: Some(-1000),
+        ..claim(1)
+    }
+}
+
+/// One task, claimed once, with one effect, its own row, and its end.
+fn whole() -> Evidence {
+    Evidence {
+        history: vec![
+            line(Event::Accepted { task: A }),
+            line(Event::Started { task: A }),
+            line(Event::Told {
+                task: A,
+                class: "blind".to_owned(),
+            }),
+        ],
+        oracle: vec![entry("blind", What::Applied)],
+        facts: Facts {
+            moves: vec![claim(1), write()],
+            tasks: vec![Task {
+                task: A,
+                state: 5,
+                failures: 0,
+                crashes: 0,
+                own: 1,
+            }],
+            operations: vec![Operation {
+                task: A,
+                id: "op".to_owned(),
+                class: 3,
+                state: 2,
+                dispatches: 1,
+            }],
+            drains: Vec::new(),
+        },
+    }
+}
+
+/// What is found when something is changed in the whole one.
+fn changed(change: impl FnOnce(&mut Evidence)) -> Found {
+    let mut evidence = whole();
+    change(&mut evidence);
+    check(&evidence)
+}
+
+#[test]
+fn a_whole_history_holds() {
+    let found = check(&whole());
+    assert_eq!(found.broken(), 0, "{:?}", found.examples);
+    assert_eq!(found.tasks, 1);
+}
+
+#[test]
+fn a_lost_task_is_found() {
+    let found = changed(|evidence| evidence.facts.tasks.clear());
+    assert_eq!((found.lost, found.broken()), (1, 1));
+}
+
+#[test]
+fn a_lost_effect_is_found_by_ledger_and_history() {
+    let found = changed(|evidence| evidence.oracle.clear());
+    assert_eq!((found.lost, found.broken()), (2, 2), "{:?}", found.examples);
+}
+
+#[test]
+fn a_task_that_ended_without_its_own_row_is_found() {
+    let found = changed(|evidence| evidence.facts.tasks[0].own = 0);
+    assert_eq!((found.lost, found.broken()), (1, 1));
+}
+
+#[test]
+fn a_doubled_effect_is_found_in_each_class() {
+    for class in ["idempotent", "fenced", "queryable"] {
+        let found = changed(|evidence| {
+            evidence.history.pop();
+            evidence.oracle = vec![entry(class, What::Applied), entry(class, What::Applied)];
+        });
+        assert_eq!(found.effects_doubled[class], 1);
+        assert_eq!(found.broken(), 1, "{:?}", found.examples);
+    }
+}
+
+#[test]
+fn a_repeated_blind_call_is_found_even_when_the_first_got_lost() {
+    let found = changed(|evidence| evidence.oracle.push(entry("blind", What::Lost)));
+    assert_eq!((found.blind_repeated, found.broken()), (1, 1));
+}
+
+#[test]
+fn a_doubled_row_of_its_own_is_found() {
+    let found = changed(|evidence| evidence.facts.tasks[0].own = 3);
+    assert_eq!((found.effects_doubled["own_sql"], found.broken()), (2, 2));
+}
+
+#[test]
+fn an_accepted_stale_report_is_found() {
+    let late = |epoch| {
+        line(Event::Late {
+            task: A,
+            epoch,
+            report: "complete".to_owned(),
+            answer: "applied".to_owned(),
+        })
+    };
+    let stale = changed(|evidence| evidence.history.push(late(0)));
+    assert_eq!((stale.stale_accepted, stale.broken()), (1, 1));
+    let late = changed(|evidence| evidence.history.push(late(1)));
+    assert_eq!((late.late_accepted, late.broken()), (1, 1));
+}
+
+#[test]
+fn a_refused_stale_report_is_counted_and_fine() {
+    let found = changed(|evidence| {
+        evidence.history.push(line(Event::Late {
+            task: A,
+            epoch: 0,
+            report: "fail".to_owned(),
+            answer: "fenced".to_owned(),
+        }));
+    });
+    assert_eq!((found.stale_refused, found.broken()), (1, 0));
+}
+
+#[test]
+fn a_claim_that_was_stolen_or_given_twice_is_found() {
+    let stolen = changed(|evidence| {
+        evidence.facts.moves.push(Move {
+            old_claim: Some(ONE),
+            ..claim(2)
+        });
+    });
+    assert_eq!((stolen.stale_accepted, stolen.broken()), (1, 1));
+    let twice = changed(|evidence| evidence.facts.moves.push(claim(1)));
+    assert_eq!((twice.stale_accepted, twice.broken()), (1, 1));
+    let back = changed(|evidence| {
+        evidence.facts.moves.push(Move {
+            old_rev: 9,
+            ..write()
+        });
+    });
+    assert_eq!((back.stale_accepted, back.broken()), (1, 1));
+}
+
+#[test]
+fn a_write_after_its_lease_is_found_and_a_reapers_is_not() {
+    let late = |new_epoch| {
+        changed(|evidence| {
+            evidence.facts.moves[1] = Move {
+                late_ms: Some(900),
+                new_epoch: Some(new_epoch),
+                ..write()
+            };
+        })
+    };
+    assert_eq!((late(1).late_accepted, late(1).broken()), (1, 1));
+    assert_eq!(late(2).broken(), 0);
+    let completed = changed(|evidence| {
+        evidence.facts.moves[1] = Move {
+            late_ms: Some(900),
+            new_epoch: None,
+            new_rev: None,
+            new_owner: None,
+            new_claim: None,
+            succeeded: true,
+            ..write()
+        };
+    });
+    assert_eq!((completed.late_accepted, completed.broken()), (1, 1));
+}
+
+#[test]
+fn a_phantom_is_found() {
+    let effect = changed(|evidence| {
+        evidence.facts.operations.clear();
+    });
+    assert_eq!((effect.phantom, effect.broken()), (1, 1));
+    let intended = changed(|evidence| evidence.facts.operations[0].state = 0);
+    assert_eq!((intended.phantom, intended.broken()), (1, 1));
+    let task = changed(|evidence| {
+        evidence.history.remove(0);
+    });
+    assert_eq!((task.phantom, task.broken()), (1, 1));
+}
+
+#[test]
+fn a_claim_of_a_closed_gate_is_found() {
+    for state in [Some(1), Some(2), Some(3), None] {
+        let found = changed(|evidence| evidence.facts.moves[0].worker_state = state);
+        assert_eq!((found.claims_after_drain, found.broken()), (1, 1));
+    }
+}
+
+#[test]
+fn a_stranded_task_is_found_and_one_that_waits_for_a_person_is_not() {
+    for state in 0..4 {
+        let found = changed(|evidence| evidence.facts.tasks[0].state = state);
+        assert_eq!((found.stranded, found.broken()), (1, 1));
+    }
+    let waits = changed(|evidence| {
+        evidence.facts.tasks[0].state = 4;
+        evidence.facts.operations[0].state = 4;
+    });
+    assert_eq!((waits.unknown_in_queue, waits.broken()), (1, 0));
+    let nobody = changed(|evidence| evidence.facts.operations[0].state = 4);
+    assert_eq!((nobody.stranded, nobody.broken()), (1, 1));
+}
+
+#[test]
+fn a_takeover_is_a_claim_after_a_lost_lease() {
+    let found = changed(|evidence| {
+        evidence.facts.moves.push(Move {
+            new_epoch: Some(2),
+            new_owner: None,
+            new_claim: None,
+            worker_state: None,
+            late_ms: Some(40),
+            ..write()
+        });
+        evidence.facts.moves.push(claim(3));
+    });
+    assert_eq!((found.takeovers, found.broken()), (1, 0));
+}
+
+#[test]
+fn gates_that_closed_with_tasks_are_counted() {
+    let found = changed(|evidence| {
+        evidence.facts.drains = [0, 2].map(|held| Drain { worker: ONE, held }).to_vec();
+    });
+    assert_eq!(found.drains_with_tasks, 1);
+}
+
+#[test]
+fn what_stood_at_a_cut_is_counted_by_cut_and_class() {
+    let held = || {
+        line(Event::Held {
+            task: A,
+            point: "operation blind/7 ran".to_owned(),
+        })
+    };
+    let cut = |found: &Found| found.cuts["ran"]["blind"].clone();
+    let fine = CutFound {
+        tasks: 1,
+        ..CutFound::default()
+    };
+    let ended = changed(|evidence| evidence.history.push(held()));
+    assert_eq!((cut(&ended), ended.broken()), (fine.clone(), 0));
+    let waits = changed(|evidence| {
+        evidence.history.extend([held(), held()]);
+        evidence.facts.tasks[0].state = 4;
+        evidence.facts.operations[0].state = 4;
+    });
+    let in_queue = CutFound {
+        in_queue: 1,
+        ..fine.clone()
+    };
+    assert_eq!((cut(&waits), waits.broken()), (in_queue, 0));
+    let lost = changed(|evidence| {
+        evidence.history.push(held());
+        evidence.oracle.clear();
+    });
+    assert_eq!(cut(&lost), CutFound { lost: 1, ..fine });
+    assert_eq!(changed(|_| {}).cuts, BTreeMap::new());
+}

@@ -1,0 +1,150 @@
+//! What the database says, read at the end of a run, and what the drill's own triggers saw meanwhile.
+//!
+//! Must never be read from a database that the drill did not make.
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use tokio_postgres::{Client, NoTls};
+use uuid::Uuid;
+
+use crate::error::DrillError;
+
+const OBSERVE: &str = include_str!("../sql/observe.sql");
+const MOVES: &str = include_str!("../sql/moves.sql");
+const TASKS: &str = include_str!("../sql/tasks.sql");
+const OPERATIONS: &str = include_str!("../sql/operations.sql");
+const DRAINS: &str = include_str!("../sql/drains.sql");
+const WAITING: &str = include_str!("../sql/waiting.sql");
+
+/// A move of a task's row; without the new values it left the table.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Move {
+    /// Which task.
+    pub task: Uuid,
+    /// Its epoch before.
+    pub old_epoch: i64,
+    /// And after.
+    pub new_epoch: Option<i64>,
+    /// Its rev before.
+    pub old_rev: i64,
+    /// And after.
+    pub new_rev: Option<i64>,
+    /// Its owner before.
+    pub old_owner: Option<Uuid>,
+    /// And after.
+    pub new_owner: Option<Uuid>,
+    /// Its claim before.
+    pub old_claim: Option<Uuid>,
+    /// And after.
+    pub new_claim: Option<Uuid>,
+    /// By how much its crashes grew.
+    pub crashes: i32,
+    /// The state of the new owner's gate.
+    pub worker_state: Option<i16>,
+    /// How long the old owner's lease was over; negative while it held.
+    pub late_ms: Option<i64>,
+    /// It left the table and stands in the history as succeeded.
+    pub succeeded: bool,
+}
+
+/// A task where it stands at the end.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Task {
+    /// Which.
+    pub task: Uuid,
+    /// As in `aegis-model`, state.rs.
+    pub state: i16,
+    /// Handler errors.
+    pub failures: i32,
+    /// Losses with a worker.
+    pub crashes: i32,
+    /// How many rows its own SQL left.
+    pub own: u64,
+}
+
+/// An operation of the ledger.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Operation {
+    /// Its task.
+    pub task: Uuid,
+    /// Its id.
+    pub id: String,
+    /// 0 idempotent, 1 fenced, 2 queryable, 3 blind.
+    pub class: i16,
+    /// 0 intended, 1 dispatched, 2 succeeded, 3 failed, 4 unknown, 5 resolved.
+    pub state: i16,
+    /// Times it was dispatched.
+    pub dispatches: i32,
+}
+
+/// A gate that closed.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Drain {
+    /// Whose.
+    pub worker: Uuid,
+    /// How many tasks it held at that moment.
+    pub held: u64,
+}
+
+/// All of it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Facts {
+    /// In order.
+    pub moves: Vec<Move>,
+    /// Every task.
+    pub tasks: Vec<Task>,
+    /// Every operation.
+    pub operations: Vec<Operation>,
+    /// Every gate that closed.
+    pub drains: Vec<Drain>,
+}
+
+/// Connects as the superuser of the drill's own server.
+///
+/// # Errors
+/// It cannot be reached.
+pub async fn connect(url: &str) -> Result<Client, DrillError> {
+    let (client, connection) = tokio_postgres::connect(url, NoTls).await?;
+    tokio::spawn(async move {
+        if let Err(error) = connection.await {
+            tracing::debug!(%error, "a connection of the drill ended");
+        }
+    });
+    Ok(client)
+}
+
+/// Puts the drill's triggers and tables there.
+///
+/// # Errors
+/// The database refuses.
+pub async fn observe(client: &Client) -> Result<(), DrillError> {
+    Ok(client.batch_execute(OBSERVE).await?)
+}
+
+/// How many tasks are neither ended nor waiting for a person.
+///
+/// # Errors
+/// The database cannot be read.
+pub async fn waiting(client: &Client) -> Result<i64, DrillError> {
+    Ok(client.query_one(WAITING, &[]).await?.get(0))
+}
+
+/// Reads everything.
+///
+/// # Errors
+/// The database cannot be read.
+pub async fn read(client: &Client) -> Result<Facts, DrillError> {
+    Ok(Facts {
+        moves: rows(client, MOVES).await?,
+        tasks: rows(client, TASKS).await?,
+        operations: rows(client, OPERATIONS).await?,
+        drains: rows(client, DRAINS).await?,
+    })
+}
+
+async fn rows<T: DeserializeOwned>(client: &Client, sql: &str) -> Result<Vec<T>, DrillError> {
+    let rows = client.query(sql, &[]).await?;
+    rows.into_iter()
+        .map(|row| serde_json::from_value(row.get(0)).map_err(DrillError::reading("a row")))
+        .collect()
+}

@@ -1,0 +1,164 @@
+//! A proxy before PostgreSQL that cuts a connection at a statement's frames: before they are forwarded, after, or when the
+//! server has answered.
+//!
+//! Invariants: only whole batches are forwarded ([`frames`]); a cut happens once for each time that it is armed, and is
+//! counted when it happens. Must never keep an accepted connection whose server is gone.
+
+mod frames;
+
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde::{Deserialize, Serialize};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream, UnixStream};
+use tokio::sync::watch;
+
+use crate::error::DrillError;
+pub use frames::Does;
+use frames::{Batch, Frames};
+
+/// Where a connection is cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Place {
+    /// The batch never reaches the server.
+    Before,
+    /// The server gets it, and the connection ends at once.
+    After,
+    /// The server has answered all of it, and the answer is lost.
+    Replied,
+}
+
+/// What was cut: the place, and whether it was a COMMIT or a single statement.
+pub type Cuts = BTreeMap<(Place, &'static str), u64>;
+
+#[derive(Debug, Default)]
+struct Armed {
+    next: Vec<(Place, Does)>,
+    done: Cuts,
+}
+
+/// A listening proxy; ends with the runtime.
+#[derive(Debug)]
+pub struct Proxy {
+    port: u16,
+    armed: Arc<Mutex<Armed>>,
+    /// Connections accepted before this number changed are cut.
+    generation: watch::Sender<u64>,
+}
+
+impl Proxy {
+    /// Before the server with this socket.
+    ///
+    /// # Errors
+    /// Loopback cannot be listened on.
+    pub async fn before(socket: PathBuf) -> Result<Self, DrillError> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
+            .await
+            .map_err(DrillError::system("listen on 127.0.0.1"))?;
+        let address = listener
+            .local_addr()
+            .map_err(DrillError::system("listen on 127.0.0.1"))?;
+        let proxy = Self {
+            port: address.port(),
+            armed: Arc::default(),
+            generation: watch::channel(0).0,
+        };
+        let (armed, generation) = (Arc::clone(&proxy.armed), proxy.generation.subscribe());
+        tokio::spawn(async move {
+            while let Ok((client, _)) = listener.accept().await {
+                let (armed, mut cut) = (Arc::clone(&armed), generation.clone());
+                let socket = socket.clone();
+                cut.mark_unchanged();
+                tokio::spawn(async move {
+                    // A server that is down ends the client's connection, as without a proxy.
+                    let Ok(server) = UnixStream::connect(&socket).await else {
+                        return;
+                    };
+                    tokio::select! {
+                        () = carry(client, server, &armed) => {}
+                        _ = cut.changed() => {}
+                    }
+                });
+            }
+        });
+        Ok(proxy)
+    }
+
+    /// The URL of a database for a role, through the proxy.
+    pub fn url(&self, role: &str, database: &str) -> String {
+        format!("postgresql://{role}@127.0.0.1:{}/{database}", self.port)
+    }
+
+    /// The next batch that does this is cut there.
+    pub fn arm(&self, place: Place, does: Does) {
+        self.lock().next.push((place, does));
+    }
+
+    /// Cuts all connections that are open now.
+    pub fn cut_all(&self) {
+        self.generation.send_modify(|generation| *generation += 1);
+    }
+
+    /// What was cut so far.
+    pub fn cuts(&self) -> Cuts {
+        self.lock().done.clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Armed> {
+        self.armed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Is this the batch that an armed cut waits for?
+fn matching(armed: &Mutex<Armed>, batch: &Batch) -> Option<Place> {
+    let mut armed = armed.lock().unwrap_or_else(PoisonError::into_inner);
+    let index = armed
+        .next
+        .iter()
+        .position(|(_, does)| *does == batch.does)?;
+    let (place, does) = armed.next.remove(index);
+    let what = if does == Does::Commit {
+        "commit"
+    } else {
+        "statement"
+    };
+    *armed.done.entry((place, what)).or_default() += 1;
+    Some(place)
+}
+
+async fn carry(client: TcpStream, server: UnixStream, armed: &Mutex<Armed>) {
+    client.set_nodelay(true).ok();
+    let (mut from_client, mut to_client) = client.into_split();
+    let (mut from_server, mut to_server) = server.into_split();
+    let (mut asked, mut answered) = (vec![0; 64 * 1024], vec![0; 64 * 1024]);
+    let mut frames = Frames::default();
+    let mut swallow = false;
+    loop {
+        tokio::select! {
+            read = from_client.read(&mut asked) => {
+                let Ok(n @ 1..) = read else { return };
+                for batch in frames.take(&asked[..n]) {
+                    let cut = matching(armed, &batch);
+                    if cut == Some(Place::Before) { return }
+                    if to_server.write_all(&batch.bytes).await.is_err() { return }
+                    match cut {
+                        Some(Place::After) => return,
+                        Some(Place::Replied) => swallow = true,
+                        _ => {}
+                    }
+                }
+            }
+            read = from_server.read(&mut answered) => {
+                let Ok(n @ 1..) = read else { return };
+                if swallow {
+                    // ReadyForQuery: the server has done all of it.
+                    if answered[..n].windows(5).any(|five| five == b"Z\0\0\0\x05") { return }
+                } else if to_client.write_all(&answered[..n]).await.is_err() { return }
+            }
+        }
+    }
+}

@@ -1,0 +1,274 @@
+//! A worker process of the drill: a step, a checkpoint, an operation of one of the four classes, and own SQL in the fence's
+//! transaction.
+//!
+//! Invariant: what it sees is in its history before it goes on. Must never decide for itself whether an effect may be repeated.
+
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use aegis_worker::points::{Listener, Reached, Subject};
+use aegis_worker::{
+    Budgets, Class, Config, Exit, HttpCall, HttpPolicy, OperationCall, Probe, Store, TaskContext,
+    TaskError, TaskHandler, Worker, WorkerHandle,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::error::DrillError;
+use crate::history::{Event, History};
+use crate::oracle::{CALM, CLASSES, REQUEST_LIFE};
+
+/// The kind of the drill's tasks.
+pub const KIND: &str = "drill";
+/// The lease of the drill's workers.
+pub const LEASE: Duration = Duration::from_secs(2);
+/// Below the oracle's lateness, so that a late effect is a lost answer.
+const CALL_TIMEOUT: Duration = Duration::from_millis(300);
+const COUNTS_EVERY: Duration = Duration::from_millis(100);
+const OWN_SQL: &str = include_str!("../sql/own.sql");
+
+/// How a worker of the drill is started.
+#[derive(Debug, Clone)]
+pub struct WorkerOptions {
+    /// The database.
+    pub url: String,
+    /// The oracle.
+    pub oracle: String,
+    /// Its history.
+    pub history: PathBuf,
+    /// What people call it.
+    pub name: String,
+    /// Where its tasks wait.
+    pub queue: String,
+    /// Executions at once.
+    pub slots: usize,
+    /// Every execution stops here, for ever: the cut's word.
+    pub hold_at: Option<String>,
+}
+
+/// What a task is asked to do.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub struct Work {
+    /// Its number; decides the class of its operation.
+    pub n: u64,
+    /// Its calls go well: the kill is what goes wrong.
+    pub calm: bool,
+}
+
+#[derive(Debug, Clone)]
+struct Handler {
+    oracle: String,
+    client: reqwest::Client,
+    history: Arc<History>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Probed {
+    answer: String,
+    result: Option<Value>,
+}
+
+/// Runs a worker until SIGTERM.
+///
+/// # Errors
+/// [`DrillError`] when it cannot start.
+pub async fn work(options: WorkerOptions) -> Result<Exit, DrillError> {
+    let history = Arc::new(History::open(&options.history)?);
+    let handler = Handler {
+        oracle: options.oracle,
+        client: reqwest::Client::builder()
+            .no_proxy()
+            .timeout(Duration::from_secs(2))
+            .build()?,
+        history: Arc::clone(&history),
+    };
+    let config = Config::from_url(&options.url)?
+        .with_pool_size(3)
+        .with_application_name(&options.name);
+    let store = Store::connect(config).await?;
+    let mut builder = Worker::builder(store)
+        .name(&options.name)
+        .queue(&options.queue)
+        .handler(handler)
+        .slots(options.slots)
+        .lease_ttl(LEASE)
+        .kill_after(Duration::from_secs(1))
+        .http_policy(HttpPolicy::public_only().allow_loopback())
+        .budgets(Budgets {
+            stop_acquiring: Duration::from_secs(2),
+            drain: Duration::from_secs(2),
+            cancel_and_save: Duration::from_secs(1),
+            exit_margin: Duration::from_secs(2),
+        });
+    if let Some(at) = options.hold_at {
+        builder = builder.points(Arc::new(Holding {
+            at,
+            history: Arc::clone(&history),
+        }));
+    }
+    let worker = builder.build()?;
+    let counting = tokio::spawn(count(worker.handle(), Arc::clone(&history)));
+    let handle = worker.handle();
+    let exit = worker.run_until_signal().await?;
+    counting.abort();
+    history.tell(counts(&handle))?;
+    history.tell(Event::Ended { code: exit.code() })?;
+    Ok(exit)
+}
+
+/// A killed worker's counts are those of a moment before.
+async fn count(handle: WorkerHandle, history: Arc<History>) {
+    let mut last = None;
+    let mut beat = tokio::time::interval(COUNTS_EVERY);
+    loop {
+        beat.tick().await;
+        let now = counts(&handle);
+        if last.as_ref() != Some(&now) {
+            if history.tell(now.clone()).is_err() {
+                return;
+            }
+            last = Some(now);
+        }
+    }
+}
+
+fn counts(handle: &WorkerHandle) -> Event {
+    let counts = handle.snapshot().counts;
+    Event::Counts {
+        fenced: counts.fenced,
+        unknown_resolved: counts.unknown_resolved,
+        acquire_repeated: counts.acquire_repeated,
+        leases_lost: counts.leases_lost,
+    }
+}
+
+impl TaskHandler for Handler {
+    const KIND: &'static str = KIND;
+    type Input = Work;
+    type Output = u64;
+    /// 1: begun; 2: its own row is there.
+    type Checkpoint = u8;
+
+    async fn run(&self, ctx: TaskContext<u8>, work: Work) -> Result<u64, TaskError> {
+        let task = ctx.task_id();
+        self.tell(Event::Started { task })?;
+        let twice: u64 = ctx
+            .step("double", work.n, || async { Ok(work.n.wrapping_mul(2)) })
+            .await?;
+        let saved = ctx.checkpoint().await?.unwrap_or_default();
+        if saved < 1 {
+            ctx.save_checkpoint(&1).await?;
+        }
+        let class = class_of(work.n);
+        self.perform(&ctx, work, class).await?;
+        self.tell(Event::Told {
+            task,
+            class: class.to_owned(),
+        })?;
+        if saved < 2 {
+            ctx.commit(&2, move |tx| {
+                Box::pin(async move {
+                    tx.execute(OWN_SQL, &[&task]).await?;
+                    Ok(())
+                })
+            })
+            .await?;
+        }
+        Ok(twice)
+    }
+}
+
+/// By turn.
+pub(crate) fn class_of(n: u64) -> &'static str {
+    match n % 4 {
+        0 => CLASSES[0],
+        1 => CLASSES[1],
+        2 => CLASSES[2],
+        _ => CLASSES[3],
+    }
+}
+
+impl Handler {
+    fn tell(&self, event: Event) -> Result<(), TaskError> {
+        // Without a history the run tells nothing, so it must not go on.
+        self.history
+            .tell(event)
+            .map_err(|error| TaskError::terminal("history", error.to_string()))
+    }
+
+    async fn perform(
+        &self,
+        ctx: &TaskContext<u8>,
+        work: Work,
+        class: &'static str,
+    ) -> Result<Value, TaskError> {
+        let body = json!({ "n": work.n });
+        let mut call = HttpCall::post(format!("{}/{class}", self.oracle), &body);
+        if work.calm {
+            call = call.header(CALM, "1");
+        }
+        let operation = ctx
+            .operation(class, work.n)
+            .request(&body)
+            .timeout(CALL_TIMEOUT)
+            .quiet(REQUEST_LIFE);
+        let done = match class {
+            "idempotent" => operation.class(Class::Idempotent).http(call).await,
+            "fenced" => operation.class(Class::Fenced).http(call).await,
+            "queryable" => operation.probe(|asked| self.probe(asked)).http(call).await,
+            _ => operation.class(Class::Blind).http(call).await,
+        };
+        Ok(done?)
+    }
+
+    async fn probe(&self, asked: OperationCall) -> Result<Probe<Value>, TaskError> {
+        let failed =
+            |error: reqwest::Error| TaskError::retryable("probe_failed", error.to_string());
+        let mut url = reqwest::Url::parse(&self.oracle)
+            .map_err(|error| TaskError::terminal("bad_url", error.to_string()))?;
+        if let Ok(mut path) = url.path_segments_mut() {
+            path.pop_if_empty().extend(["queryable", &asked.id]);
+        }
+        let answer: Probed = self
+            .client
+            .get(url)
+            .send()
+            .await
+            .and_then(reqwest::Response::error_for_status)
+            .map_err(failed)?
+            .json()
+            .await
+            .map_err(failed)?;
+        Ok(match (answer.answer.as_str(), answer.result) {
+            ("happened", Some(result)) => Probe::Happened(result),
+            ("did_not_happen", _) => Probe::DidNotHappen,
+            _ => Probe::CannotTell,
+        })
+    }
+}
+
+/// Holds every execution at one cut of its operation.
+struct Holding {
+    at: String,
+    history: Arc<History>,
+}
+
+impl Listener for Holding {
+    fn reached(&self, reached: Reached) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        Box::pin(async move {
+            let here = matches!(reached.point.subject, Subject::Operation { .. })
+                && reached.point.cut.word() == self.at;
+            if here {
+                let event = Event::Held {
+                    task: reached.task,
+                    point: reached.point.to_string(),
+                };
+                if self.history.tell(event).is_ok() {
+                    std::future::pending::<()>().await;
+                }
+            }
+        })
+    }
+}

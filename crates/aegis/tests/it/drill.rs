@@ -1,0 +1,118 @@
+//! Chaos of three fixed seeds, half a minute each; bad input; and that a drill takes its processes along.
+
+use std::time::Duration;
+
+use aegis_testkit::{process_slot, wait_until};
+use serde_json::Value;
+
+use crate::support::{command, run};
+
+const NOTHING: [&str; 7] = [
+    "lost",
+    "blind_repeated",
+    "stale_accepted",
+    "late_accepted",
+    "phantom",
+    "claims_after_drain",
+    "stranded",
+];
+
+/// Both slots: this needs the machine to itself.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn process_chaos_of_three_seeds_breaks_nothing() {
+    let _slots = [process_slot(), process_slot()];
+    for seed in ["1", "2", "3"] {
+        let folder = tempfile::tempdir().unwrap();
+        let report = folder.path().join("report");
+        let words = ["drill", "chaos", "--seed", seed, "--minutes", "0.5"];
+        let mut command = command(None, &words);
+        command.arg("--report").arg(&report);
+        let ran = run(command).await;
+        let text = std::fs::read_to_string(report.join("report.json")).unwrap_or_default();
+        assert_eq!(ran.code, 0, "seed {seed}: {ran:?}\n{text}");
+        let report: Value = serde_json::from_str(&text).unwrap();
+        for name in NOTHING {
+            assert_eq!(report[name], 0, "seed {seed}: {name}: {text}");
+        }
+        for (class, doubled) in report["effects_doubled"].as_object().unwrap() {
+            assert_eq!(*doubled, 0, "seed {seed}: {class}");
+        }
+        assert_eq!(report["void"], false);
+        for (name, times) in report["sometimes"].as_object().unwrap() {
+            assert!(times.as_u64() > Some(0), "seed {seed}: {name}");
+        }
+        // The four cuts, each with the four classes.
+        let cuts = report["cuts"].as_object().unwrap();
+        assert_eq!(cuts.len(), 4, "seed {seed}: {text}");
+        for (cut, classes) in cuts {
+            let classes = classes.as_object().unwrap();
+            assert_eq!(classes.len(), 4, "seed {seed}: {cut}");
+            for (class, one) in classes {
+                assert_eq!(one["tasks"], 20, "seed {seed}: {cut} {class}");
+                // In doubt are a dispatched blind one and one whose answer nobody stored; nothing else waits for a person.
+                let doubtful = class == "blind" && (cut == "dispatched" || cut == "ran");
+                let in_queue = if doubtful { 20 } else { 0 };
+                assert_eq!(one["in_queue"], in_queue, "seed {seed}: {cut} {class}");
+            }
+        }
+        assert!(!report["not_run"].as_array().unwrap().is_empty());
+    }
+}
+
+#[tokio::test]
+async fn process_a_drill_refuses_what_makes_no_sense() {
+    let _slot = process_slot();
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("kept"), "evidence").unwrap();
+    let path = folder.path().to_str().unwrap();
+    let full = run(command(None, &["drill", "chaos", "--report", path])).await;
+    assert_eq!(full.code, 4, "{full:?}");
+    assert!(full.stderr.contains("never overwritten"), "{full:?}");
+    let kept = std::fs::read_to_string(folder.path().join("kept")).unwrap();
+    assert_eq!(kept, "evidence");
+    let new = folder.path().join("new");
+    let new = new.to_str().unwrap();
+    let words = ["drill", "chaos", "--minutes", "0.1", "--report", new];
+    let short = run(command(None, &words)).await;
+    assert_eq!(short.code, 4, "{short:?}");
+    assert!(short.stderr.contains("0.25 to 1440 minutes"), "{short:?}");
+    let kept = folder.path().join("kept");
+    let words = ["drill", "page", kept.to_str().unwrap()];
+    let no_report = run(command(None, &words)).await;
+    assert_eq!(no_report.code, 1, "{no_report:?}");
+    assert!(
+        no_report.stderr.contains("a report cannot be read"),
+        "{no_report:?}"
+    );
+}
+
+/// Killed by SIGKILL, it leaves no worker, no oracle and no server behind.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn process_a_killed_drill_takes_its_processes_along() {
+    let _slot = process_slot();
+    let folder = tempfile::tempdir().unwrap();
+    let report = folder.path().join("report");
+    let mut drill = command(None, &["drill", "chaos", "--minutes", "0.5"])
+        .arg("--report")
+        .arg(&report)
+        .spawn()
+        .unwrap();
+    let history = report.join("worker-1.jsonl");
+    wait_until("a worker works", Duration::from_mins(1), async || {
+        let text = std::fs::read_to_string(&history).unwrap_or_default();
+        text.contains("started")
+    })
+    .await;
+    let line = std::fs::read_to_string(&history).unwrap();
+    let first: Value = serde_json::from_str(line.lines().next().unwrap()).unwrap();
+    let worker = format!("/proc/{}", first["pid"]);
+    assert!(std::path::Path::new(&worker).exists());
+    drill.kill().unwrap();
+    drill.wait().unwrap();
+    wait_until("the worker is gone", Duration::from_secs(20), async || {
+        // One that is dead and not reaped yet has no command line.
+        let words = std::fs::read(format!("{worker}/cmdline")).unwrap_or_default();
+        words.is_empty()
+    })
+    .await;
+}
