@@ -7,15 +7,15 @@ use std::path::{Path, PathBuf};
 
 use aegis_model::guard::{Row, judge};
 use aegis_model::{Class, FenceReason, Held, Lineage, State};
-use aegis_store::generated::task;
-use tokio_postgres::{Client, Statement};
+use tokio_postgres::Statement;
 use uuid::Uuid;
 
+use crate::guarded::{CASES, write};
 use crate::support::Bed;
 
 /// One way in which a row, its owner or its database can differ from what is held: a name and the SQL that makes it so.
 /// `:t` is the task, `:w` its owner, `:x` another worker that is alive.
-const DIFFERENCES: [(&str, &str); 13] = [
+pub(crate) const DIFFERENCES: [(&str, &str); 13] = [
     (
         "owner",
         "update aegis.task set owner = ':x' where id = ':t'",
@@ -82,147 +82,18 @@ fn subsets() -> BTreeSet<u32> {
     sets
 }
 
-/// The guarded statements of this test; compared with the files.
-const CASES: [&str; 7] = [
-    "task/checkpoint",
-    "task/complete",
-    "task/dispatch",
-    "task/fail",
-    "task/release",
-    "task/settle",
-    "task/step",
-];
-
-/// Writes by the named statement for all of `held`; answers the tasks that were written.
-async fn write(client: &Client, statement: &str, held: &[Held], lane: i32) -> Vec<Uuid> {
-    let ids: Vec<Uuid> = held.iter().map(|one| one.task).collect();
-    let claim_ids: Vec<Uuid> = held.iter().map(|one| one.claim_id).collect();
-    let epochs: Vec<i64> = held.iter().map(|one| one.epoch).collect();
-    let revs: Vec<i64> = held.iter().map(|one| one.rev).collect();
-    let worker = held[0].owner;
-    let many = held.len();
-    macro_rules! params {
-        ($params:ident { $($rest:tt)* }) => {
-            &task::$params { ids: &ids, claim_ids: &claim_ids, epochs: &epochs, revs: &revs, worker, $($rest)* }
-        };
-    }
-    let ids = match statement {
-        "task/checkpoint" => task::checkpoint(
-            client,
-            params!(CheckpointParams {
-                protocol: 1,
-                content_type: 0,
-                data: b"{}",
-                lane
-            }),
-        )
-        .await
-        .map(|row| row.map(|row| row.id).into_iter().collect()),
-        "task/step" => task::step(
-            client,
-            params!(StepParams {
-                name: "s",
-                key: "k",
-                protocol: 1,
-                content_type: 0,
-                value: b"{}",
-                lane
-            }),
-        )
-        .await
-        .map(|row| row.map(|row| row.id).into_iter().collect()),
-        "task/dispatch" => task::dispatch(
-            client,
-            params!(DispatchParams {
-                operation: "new",
-                name: "n",
-                key: "k",
-                class: Class::Blind.number(),
-                protocol: 1,
-                timeout_ms: 1,
-                quiet_ms: 1,
-                release: "r",
-                key_valid_ms: None,
-                fingerprint: b"f",
-                request: None,
-                probed: false,
-                lane
-            }),
-        )
-        .await
-        .map(|row| {
-            row.filter(|row| row.dispatches.is_some())
-                .map(|row| row.id)
-                .into_iter()
-                .collect()
-        }),
-        "task/settle" => task::settle(
-            client,
-            params!(SettleParams {
-                state: 2,
-                result: Some(b"{}"),
-                protocol: 1,
-                content_type: 0,
-                note: None,
-                operation: "fenced",
-                lane
-            }),
-        )
-        .await
-        .map(|row| row.map(|row| row.id).into_iter().collect()),
-        "task/complete" => task::complete(
-            client,
-            params!(CompleteParams {
-                content_type: 0,
-                digests: &vec![1; many],
-                results: &vec![None; many]
-            }),
-        )
-        .await
-        .map(|rows| rows.into_iter().map(|row| row.id).collect()),
-        "task/fail" => task::fail(
-            client,
-            params!(FailParams {
-                codes: &vec!["c"; many],
-                messages: &vec!["m"; many],
-                retryable: &vec![true; many],
-                details: &vec![None; many],
-                retry_after_ms: &vec![None; many],
-                digests: &vec![1; many]
-            }),
-        )
-        .await
-        .map(|rows| rows.into_iter().map(|row| row.id).collect()),
-        "task/release" => task::release(
-            client,
-            params!(ReleaseParams {
-                unknown_operations: &["fenced"],
-                note: Some("doubted"),
-                cause: "unknown",
-                run_ats: &vec![None; many],
-                run_after_ms: &vec![None; many],
-                detail: None
-            }),
-        )
-        .await
-        .map(|rows| rows.into_iter().map(|row| row.id).collect()),
-        other => panic!("no case for {other}"),
-    };
-    ids.unwrap_or_else(|error| panic!("{statement}: {error:?}"))
-}
-
 /// A running task with a dispatched operation, an idle other worker, and checks off that tie a row's parts together, so
 /// that each part can differ alone.
-struct Table {
-    bed: Bed,
-    held: Held,
-    lane: i32,
+pub(crate) struct Table {
+    pub(crate) bed: Bed,
+    pub(crate) held: Held,
+    pub(crate) lane: i32,
     other: Uuid,
     rows: Statement,
 }
 
 impl Table {
-    async fn new() -> Self {
+    pub(crate) async fn new() -> Self {
         let bed = Bed::new().await;
         let worker = bed.worker(&["k"]).await;
         let other = bed.worker(&["k"]).await.id;
@@ -293,9 +164,8 @@ impl Table {
         judge(&self.held, Some(&seen), lineage(7), row.get(9)).map_err(FenceReason::word)
     }
 
-    /// Makes the differences, writes, and takes everything back.
-    async fn judge_one(&self, statement: &str, set: u32) {
-        let client = &self.bed.db.admin;
+    /// Begins a transaction in which these things differ; answers their names.
+    pub(crate) async fn begin(&self, set: u32) -> Vec<&'static str> {
         let mut differs = Vec::new();
         let mut sql = "begin".to_owned();
         for (n, (name, change)) in DIFFERENCES.iter().enumerate() {
@@ -309,10 +179,19 @@ impl Table {
             .replace(":t", &self.held.task.to_string())
             .replace(":w", &self.held.owner.to_string())
             .replace(":x", &self.other.to_string());
-        client.batch_execute(&sql).await.unwrap();
+        self.bed.sql(&sql).await;
+        differs
+    }
+
+    /// Makes the differences, writes, and takes everything back.
+    async fn judge_one(&self, statement: &str, set: u32) {
+        let client = &self.bed.db.admin;
+        let differs = self.begin(set).await;
         let judged = self.judged().await;
         let before = self.rows().await;
-        let written = write(client, statement, &[self.held], self.lane).await;
+        let written = write(client, statement, &[self.held], self.lane)
+            .await
+            .unwrap();
         let after = self.rows().await;
         client.batch_execute("rollback").await.unwrap();
         if set == 0 {
@@ -365,7 +244,9 @@ async fn a_refused_row_of_a_group_does_not_hold_up_the_others() {
         held[1].rev += 1;
         let good: BTreeSet<Uuid> = [held[0].task, held[2].task].into();
         let engine = bed.engine().await;
-        let written = write(&engine, statement, &held, claims[0].lane).await;
+        let written = write(&engine, statement, &held, claims[0].lane)
+            .await
+            .unwrap();
         assert_eq!(BTreeSet::from_iter(written), good, "{statement}");
         assert_eq!(bed.state(held[1].task).await, State::Running, "{statement}");
         for id in good {
@@ -390,7 +271,8 @@ fn every_guarded_statement_has_its_case() {
             .to_string();
         if text.contains("-- include: guard.sql") {
             guarded.insert(name);
-        } else if name != "include/guard" {
+        } else if !name.starts_with("include/") {
+            // A part of a statement is fenced, or not, with the statement that includes it.
             let fence = text
                 .lines()
                 .find_map(|line| line.strip_prefix("-- fence: none: "))

@@ -12,6 +12,7 @@ mod erase;
 mod explain;
 mod filters;
 mod guard;
+mod guarded;
 mod hostile;
 mod inline;
 mod install;

@@ -25,7 +25,7 @@ const PLANNINGS: [Planning; 2] = [Planning::Generic, Planning::Custom];
 /// `count` tasks, all running under one claim, and a connection as the engine's role.
 struct Running {
     /// Its database lives as long as this.
-    _bed: Bed,
+    bed: Bed,
     engine: Client,
     worker: Uuid,
     claim_id: Uuid,
@@ -70,11 +70,17 @@ async fn running(count: i32, statistics: Statistics) -> Running {
         worker,
         claim_id,
         lane,
-        _bed: bed,
+        bed,
     }
 }
 
 impl Running {
+    /// The server's version as a number.
+    async fn version(&self) -> i32 {
+        let sql = "select current_setting('server_version_num')::int";
+        self.bed.value(sql, &[]).await
+    }
+
     /// The guard's parameters for the first `group` of the tasks.
     fn held(&self, group: usize) -> Vec<String> {
         vec![
@@ -218,12 +224,15 @@ async fn m17_a_group_of_500_costs_what_its_rows_cost() {
     }
 }
 
-/// The fact: looked up by a row comparison with a sub-select it is quadratic in the group.
+/// The fact: looked up by a row comparison with a sub-select it is quadratic in the group. PostgreSQL 18.6 no longer plans it so,
+/// 15 does; the guard's form is good on both.
 #[tokio::test]
 async fn a_group_looked_up_by_row_comparison_would_be_quadratic() {
     let mut quadratic = 0;
+    let mut version = 0;
     for statistics in ALL {
         let tasks = running(2000, statistics).await;
+        version = tasks.version().await;
         let text = "with k as materialized (select * from unnest($1, $2, $3) k (id, epoch, rev)),
             l as materialized (select t.id from aegis.task t where (t.id, t.epoch, t.rev) in (select id, epoch, rev from k)
                 and t.owner = $4 and t.state + 0 = 2 order by t.id for no key update)
@@ -241,7 +250,12 @@ async fn a_group_looked_up_by_row_comparison_would_be_quadratic() {
             quadratic += usize::from(plan.rows_handled() > 500.0 * 200.0);
         }
     }
-    assert!(quadratic > 0, "the fact has changed");
+    match version {
+        ..160_000 => assert!(quadratic > 0, "the fact has changed"),
+        180_000.. => assert_eq!(quadratic, 0, "the fact has changed"),
+        // Nobody looked.
+        _ => {}
+    }
 }
 
 #[tokio::test]
