@@ -9,10 +9,10 @@ export AEGIS_BUILD_COMMIT ?= $(shell git rev-parse HEAD 2>/dev/null)
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench bench-peers chaos dev model-deep
+.PHONY: help demo test lint bench bench-peers chaos dev model-deep mutants test-pg18
 
 help: ## this list
-	@awk -F ': ## ' '/^[a-z-]+: ## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+	@awk -F ': ## ' '/^[a-z0-9-]+: ## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 
 demo: ## build, then run the demo on a PostgreSQL of its own; ARGS="…" reaches `aegis demo`
 	@scripts/prepare demo
@@ -38,6 +38,12 @@ chaos: ## real processes, killed, frozen and cut off: SEED=n (random by default)
 	cargo build --locked --release --package aegis
 	$(TARGET)/release/aegis drill chaos --fetch-postgres --seed $(or $(SEED),$(shell od -An -N3 -tu4 /dev/urandom)) \
 		--minutes $(or $(MINUTES),10) --cut-tasks $(or $(CUTS),1000) --report $(or $(DIR),$(TARGET)/chaos/$(shell date +%s))
+
+mutants: ## mistakes made in the SQL one by one, and which check notices each, with the score
+	cargo test --locked --package aegis-store --test it -- --include-ignored --nocapture --test-threads 1 mutants::
+
+test-pg18: ## the tests of the store and of the worker on PostgreSQL 18, whose binaries are fetched
+	@scripts/test-pg18 all
 
 model-deep: ## explore the protocol in larger worlds than the suite has time for
 	cargo run --locked --release --package aegis-proof --example deep
