@@ -30,8 +30,10 @@ pub const QUIET_MS: i64 = 30_000;
 pub const COMPLETION_GROUP_MAX: usize = 200;
 /// Longest wait of a group of completions, in milliseconds.
 pub const COMPLETION_GROUP_MS: u64 = 5;
-/// Shortest time between two notifications of a queue, in milliseconds.
-pub const NOTIFY_EVERY_MS: u64 = 100;
+/// Time between two notifications of a queue from one store, on average, in milliseconds.
+pub const NOTIFY_EVERY_MS: u64 = 50;
+/// Notifications of a queue that may go at once after a pause.
+pub const NOTIFY_BURST: u32 = 8;
 /// Longest duration that is stored, in milliseconds: 10 years. Longer ones would leave the range of the database's clock.
 pub const DURATION_MS_MAX: i64 = 10 * 365 * 24 * 3600 * 1000;
 /// Failures until a task is given up.
