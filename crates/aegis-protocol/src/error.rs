@@ -37,13 +37,31 @@ pub struct NoCommonVersion {
 
 impl BadLine {
     pub(crate) fn of(error: &serde_json::Error, line: &[u8]) -> Self {
-        let (why, shown) = (error.to_string(), shown(line));
+        let (why, shown) = (why(error), shown(line));
         if error.is_data() {
             Self::NotAMessage { why, shown }
         } else {
             Self::NotJson { why, shown }
         }
     }
+}
+
+/// What the parser says, which may name a word of the line: as harmless and as short as the line's beginning.
+fn why(error: &serde_json::Error) -> String {
+    const CHARS_MAX: usize = 300;
+    let said = error.to_string();
+    let mut text = String::new();
+    for char in said.chars().take(CHARS_MAX) {
+        if char.is_control() {
+            text.extend(char.escape_debug());
+        } else {
+            text.push(char);
+        }
+    }
+    if said.chars().nth(CHARS_MAX).is_some() {
+        text.push_str(" …");
+    }
+    text
 }
 
 /// The beginning of a line for a person, with nothing in it that a terminal would obey.

@@ -153,7 +153,19 @@ struct Taken {
 fn take_own(url: &str) -> Result<Taken, StoreError> {
     let mut mode = Mode::Unnamed;
     let mut tls = TlsWords::default();
-    let Some((base, query)) = url.split_once('?') else {
+    // A `?` before the `@` belongs to the password, as the driver has it too.
+    let behind_password = url.find('@').map_or(0, |at| at + 1);
+    let query_at = url[behind_password..]
+        .find('?')
+        .map(|at| behind_password + at);
+    let place = &url[behind_password..query_at.unwrap_or(url.len())];
+    if url.contains("://") && place.contains('@') {
+        // What stands before the second one would be taken for the host, and shown.
+        return Err(StoreError::Url {
+            what: "it holds more than one @; in a name or a password it is written %40".to_owned(),
+        });
+    }
+    let Some((base, query)) = query_at.map(|at| (&url[..at], &url[at + 1..])) else {
         let url = url.to_owned();
         return Ok(Taken { url, mode, tls });
     };

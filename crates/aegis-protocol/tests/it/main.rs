@@ -4,6 +4,7 @@
     reason = "a panic with a sentence is how a test fails"
 )]
 
+mod bytes;
 mod matrix;
 mod vectors;
 

@@ -5,6 +5,7 @@
 )]
 
 mod blame;
+mod bytes;
 mod deadlines;
 mod doctor;
 mod effects;
@@ -21,12 +22,14 @@ mod interleave_write;
 mod lane_check;
 mod life;
 mod lineage;
+mod mutants;
 mod observe;
 mod order;
 mod partitions;
 mod pinned;
 mod plans;
 mod pooler;
+mod properties;
 mod raw;
 mod replays;
 mod replays_takeover;
