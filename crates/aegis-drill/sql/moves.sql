@@ -1,3 +1,4 @@
+-- Every move of every task's row in the order in which they were seen, with how late it was by the old owner's lease.
 SELECT jsonb_build_object('task', m.task, 'old_epoch', m.old_epoch, 'new_epoch', m.new_epoch, 'old_rev', m.old_rev,
     'new_rev', m.new_rev, 'old_owner', m.old_owner, 'new_owner', m.new_owner, 'old_claim', m.old_claim, 'new_claim', m.new_claim,
     'crashes', m.crashes, 'worker_state', m.worker_state,

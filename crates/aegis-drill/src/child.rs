@@ -85,8 +85,13 @@ impl Program {
 impl Process {
     /// Sends a signal; false when it has ended.
     pub fn signal(&self, signal: Signal) -> bool {
-        let pid = self.child.id().and_then(|pid| i32::try_from(pid).ok());
-        pid.is_some_and(|pid| kill(Pid::from_raw(pid), signal).is_ok())
+        self.pid()
+            .is_some_and(|pid| kill(Pid::from_raw(pid), signal).is_ok())
+    }
+
+    /// Its process id; `None` when it has ended.
+    pub fn pid(&self) -> Option<i32> {
+        self.child.id().and_then(|pid| i32::try_from(pid).ok())
     }
 
     /// Its first line.

@@ -14,6 +14,7 @@ const MOVES: &str = include_str!("../sql/moves.sql");
 const TASKS: &str = include_str!("../sql/tasks.sql");
 const OPERATIONS: &str = include_str!("../sql/operations.sql");
 const DRAINS: &str = include_str!("../sql/drains.sql");
+const BUSY: &str = include_str!("../sql/busy.sql");
 const WAITING: &str = include_str!("../sql/waiting.sql");
 
 /// A move of a task's row; without the new values it left the table.
@@ -127,6 +128,15 @@ pub async fn observe(client: &Client) -> Result<(), DrillError> {
 /// The database cannot be read.
 pub async fn waiting(client: &Client) -> Result<i64, DrillError> {
     Ok(client.query_one(WAITING, &[]).await?.get(0))
+}
+
+/// Process ids of workers that hold tasks, the busiest first.
+///
+/// # Errors
+/// The database cannot be read.
+pub async fn busy(client: &Client) -> Result<Vec<i32>, DrillError> {
+    let rows = client.query(BUSY, &[]).await?;
+    Ok(rows.into_iter().map(|row| row.get(0)).collect())
 }
 
 /// Reads everything.

@@ -15,11 +15,7 @@ pub fn page(reports: &[Report]) -> String {
     text.push_str("| ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |\n");
     for report in reports {
         let found = &report.found;
-        let verdict = match (report.void, found.broken()) {
-            (true, _) => "void",
-            (false, 0) => "held",
-            (false, _) => "broken",
-        };
+        let verdict = report.verdict();
         let commit = report.commit.get(..12).unwrap_or(&report.commit);
         let faults: u64 = report.faults.values().sum();
         writeln!(

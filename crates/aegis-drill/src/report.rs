@@ -64,6 +64,8 @@ pub struct Run {
     pub faults: BTreeMap<String, u64>,
     /// What has to happen, and how often it did.
     pub sometimes: BTreeMap<String, u64>,
+    /// Faults that this machine could not make, by name.
+    pub not_run: Vec<String>,
     /// Other reasons why it tells nothing.
     pub void_because: Vec<String>,
 }
@@ -92,7 +94,11 @@ impl Report {
             postgres: run.postgres,
             workers: run.workers,
             faults: run.faults,
-            not_run: NOT_RUN.map(str::to_owned).to_vec(),
+            not_run: NOT_RUN
+                .map(str::to_owned)
+                .into_iter()
+                .chain(run.not_run)
+                .collect(),
             found,
             sometimes: run.sometimes,
             void: !void_because.is_empty(),
@@ -103,6 +109,15 @@ impl Report {
     /// Nothing was broken, and the run tells something.
     pub fn passed(&self) -> bool {
         !self.void && self.found.broken() == 0
+    }
+
+    /// In a word: broken before everything else.
+    pub fn verdict(&self) -> &'static str {
+        match (self.found.broken(), self.void) {
+            (1.., _) => "BROKEN",
+            (0, true) => "void",
+            (0, false) => "held",
+        }
     }
 
     /// Writes `report.json`.
@@ -131,13 +146,7 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let found = &self.found;
         let faults: u64 = self.faults.values().sum();
-        let verdict = if self.void {
-            "void: the run tells nothing"
-        } else if found.broken() > 0 {
-            "BROKEN"
-        } else {
-            "held"
-        };
+        let verdict = self.verdict();
         writeln!(
             f,
             "{verdict}: {} tasks, {faults} faults of {} kinds, {} takeovers",
@@ -170,5 +179,87 @@ impl fmt::Display for Report {
         }
         writeln!(f, "not run: {}", self.not_run.join(", "))?;
         write!(f, "replay: {}", self.replay)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! What makes a run void, and what is told of one.
+
+    use std::collections::BTreeMap;
+
+    use super::{Report, Run};
+    use crate::check::Found;
+    use crate::page::page;
+
+    fn report(happened: u64, found: Found) -> Report {
+        let run = Run {
+            seed: 7,
+            minutes: 0.5,
+            commit: "0123456789abcdef".to_owned(),
+            postgres: "PostgreSQL".to_owned(),
+            workers: 4,
+            cut_tasks: 20,
+            faults: BTreeMap::from([("worker_killed".to_owned(), 2)]),
+            sometimes: BTreeMap::from([("takeover".to_owned(), happened)]),
+            not_run: vec!["pgbouncer".to_owned()],
+            void_because: Vec::new(),
+        };
+        Report::new(run, found)
+    }
+
+    fn found(lost: u64) -> Found {
+        Found {
+            tasks: 10,
+            lost,
+            ..Found::default()
+        }
+    }
+
+    #[test]
+    fn what_never_happened_makes_a_run_void() {
+        let held = report(3, found(0));
+        assert!(held.passed() && held.verdict() == "held");
+        let void = report(0, found(0));
+        assert!(void.void && !void.passed() && void.verdict() == "void");
+        assert_eq!(void.void_because, ["never happened: takeover"]);
+        assert!(report(3, Found::default()).void, "no task at all");
+    }
+
+    #[test]
+    fn a_broken_run_is_broken_whatever_else_it_is() {
+        for happened in [0, 3] {
+            let broken = report(happened, found(1));
+            assert!(!broken.passed() && broken.verdict() == "BROKEN");
+            assert!(
+                broken
+                    .to_string()
+                    .contains("replay: aegis drill chaos --seed 7")
+            );
+        }
+    }
+
+    #[test]
+    fn what_was_not_run_is_told_by_name() {
+        let one = report(3, found(0));
+        for name in ["pgbouncer", "disk_full", "promotion_with_a_lost_tail"] {
+            assert!(one.not_run.iter().any(|other| other == name), "{name}");
+        }
+        let page = page(&[one, report(0, found(2))]);
+        for told in [
+            "| 7 | 0123456789ab | 0.5 | 10 | 2 | 0 |",
+            "| BROKEN |",
+            "disk full",
+            "Void because: never happened: takeover",
+        ] {
+            assert!(page.contains(told), "{told}: {page}");
+        }
+    }
+
+    #[test]
+    fn a_report_is_read_as_it_was_written() {
+        let one = report(3, found(1));
+        let text = serde_json::to_string(&one).unwrap();
+        assert_eq!(serde_json::from_str::<Report>(&text).unwrap(), one);
     }
 }

@@ -24,6 +24,8 @@ use crate::oracle::{CALM, CLASSES, REQUEST_LIFE};
 pub const KIND: &str = "drill";
 /// The lease of the drill's workers.
 pub const LEASE: Duration = Duration::from_secs(2);
+/// A connection that is dead in silence is noticed so late.
+const DEADLINE: Duration = Duration::from_secs(5);
 /// Below the oracle's lateness, so that a late effect is a lost answer.
 const CALL_TIMEOUT: Duration = Duration::from_millis(300);
 const COUNTS_EVERY: Duration = Duration::from_millis(100);
@@ -34,6 +36,8 @@ const OWN_SQL: &str = include_str!("../sql/own.sql");
 pub struct WorkerOptions {
     /// The database.
     pub url: String,
+    /// Around the pooler, when the first goes through one.
+    pub direct_url: Option<String>,
     /// The oracle.
     pub oracle: String,
     /// Its history.
@@ -84,9 +88,13 @@ pub async fn work(options: WorkerOptions) -> Result<Exit, DrillError> {
             .build()?,
         history: Arc::clone(&history),
     };
-    let config = Config::from_url(&options.url)?
+    let mut config = Config::from_url(&options.url)?
         .with_pool_size(3)
-        .with_application_name(&options.name);
+        .with_deadline(DEADLINE);
+    if let Some(direct) = &options.direct_url {
+        config = config.with_direct_url(direct)?;
+    }
+    let config = config.with_application_name(&options.name);
     let store = Store::connect(config).await?;
     let mut builder = Worker::builder(store)
         .name(&options.name)

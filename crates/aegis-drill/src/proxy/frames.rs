@@ -18,6 +18,8 @@ pub enum Does {
     Else,
     /// COMMIT.
     Commit,
+    /// Takes lost tasks back, promotes what is due.
+    Housekeep,
     /// Executes statements that write, by themselves or inside a transaction.
     Write,
 }
@@ -90,6 +92,8 @@ fn looks(body: &[u8]) -> Does {
         Does::Commit
     } else if WRITES.iter().any(|word| has(word)) {
         Does::Write
+    } else if has(b"from aegis.tick(") {
+        Does::Housekeep
     } else {
         Does::Else
     }
@@ -99,6 +103,7 @@ fn stronger(one: Does, other: Does) -> Does {
     match (one, other) {
         (Does::Commit, _) | (_, Does::Commit) => Does::Commit,
         (Does::Write, _) | (_, Does::Write) => Does::Write,
+        (Does::Housekeep, _) | (_, Does::Housekeep) => Does::Housekeep,
         _ => Does::Else,
     }
 }
@@ -130,6 +135,8 @@ mod tests {
             frame(b'Q', b"COMMIT\0"),
             frame(b'P', b"\0SELECT 1\0\0\0"),
             frame(b'S', b""),
+            frame(b'P', b"\0SELECT claimable FROM aegis.tick($1::uuid)\0\0\0"),
+            frame(b'S', b""),
         ]
         .concat();
         // However the bytes arrive, the batches are the same.
@@ -140,7 +147,14 @@ mod tests {
                 .flat_map(|chunk| frames.take(chunk))
                 .collect();
             let does: Vec<Does> = batches.iter().map(|batch| batch.does).collect();
-            assert_eq!(does, [Does::Else, Does::Write, Does::Commit, Does::Else]);
+            let expected = [
+                Does::Else,
+                Does::Write,
+                Does::Commit,
+                Does::Else,
+                Does::Housekeep,
+            ];
+            assert_eq!(does, expected);
             let again: Vec<u8> = batches.into_iter().flat_map(|batch| batch.bytes).collect();
             assert_eq!(again, bytes, "not one byte is changed");
         }

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -19,6 +20,9 @@ use tokio::sync::watch;
 use crate::error::DrillError;
 pub use frames::Does;
 use frames::{Batch, Frames};
+
+/// Longer than two leases of the drill's workers.
+const LATE: Duration = Duration::from_secs(5);
 
 /// Where a connection is cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -30,6 +34,10 @@ pub enum Place {
     After,
     /// The server has answered all of it, and the answer is lost.
     Replied,
+    /// The batch never reaches the server, and the connection stays open in silence.
+    Silent,
+    /// Nothing is cut: the server gets it five seconds late, as from a process that was frozen.
+    Late,
 }
 
 /// What was cut: the place, and whether it was a COMMIT or a single statement.
@@ -93,6 +101,11 @@ impl Proxy {
         format!("postgresql://{role}@127.0.0.1:{}/{database}", self.port)
     }
 
+    /// Its port on loopback.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
     /// The next batch that does this is cut there.
     pub fn arm(&self, place: Place, does: Does) {
         self.lock().next.push((place, does));
@@ -121,10 +134,10 @@ fn matching(armed: &Mutex<Armed>, batch: &Batch) -> Option<Place> {
         .iter()
         .position(|(_, does)| *does == batch.does)?;
     let (place, does) = armed.next.remove(index);
-    let what = if does == Does::Commit {
-        "commit"
-    } else {
-        "statement"
+    let what = match does {
+        Does::Commit => "commit",
+        Does::Housekeep => "housekeeping",
+        Does::Write | Does::Else => "statement",
     };
     *armed.done.entry((place, what)).or_default() += 1;
     Some(place)
@@ -143,7 +156,16 @@ async fn carry(client: TcpStream, server: UnixStream, armed: &Mutex<Armed>) {
                 let Ok(n @ 1..) = read else { return };
                 for batch in frames.take(&asked[..n]) {
                     let cut = matching(armed, &batch);
-                    if cut == Some(Place::Before) { return }
+                    match cut {
+                        Some(Place::Before) => return,
+                        Some(Place::Silent) => {
+                            // Until the client gives it up.
+                            while matches!(from_client.read(&mut asked).await, Ok(1..)) {}
+                            return;
+                        }
+                        Some(Place::Late) => tokio::time::sleep(LATE).await,
+                        _ => {}
+                    }
                     if to_server.write_all(&batch.bytes).await.is_err() { return }
                     match cut {
                         Some(Place::After) => return,

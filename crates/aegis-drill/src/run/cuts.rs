@@ -20,6 +20,8 @@ const CUTS: [&str; 4] = ["before", "dispatched", "ran", "stored"];
 const AT_ONCE: usize = 50;
 const CLASSES: usize = 4;
 const STAND_WITHIN: Duration = Duration::from_mins(1);
+/// From the kill until everything has ended.
+const END_WITHIN: Duration = Duration::from_mins(5);
 
 /// Holds and kills; the takeovers are of ordinary workers, which stay.
 pub(super) async fn hold_and_kill(stage: &mut Stage, each: usize) -> Result<(), DrillError> {
@@ -56,8 +58,13 @@ pub(super) async fn hold_and_kill(stage: &mut Stage, each: usize) -> Result<(), 
                 stage.takers.push(taker);
             }
             // A round at a time: the next worker must find the machine free.
-            let deadline = Instant::now() + STAND_WITHIN * 2;
-            while stage.waiting().await? > 0 && Instant::now() < deadline {
+            let deadline = Instant::now() + END_WITHIN;
+            while !stage.all_ended().await {
+                if Instant::now() > deadline {
+                    let what = format!("not all tasks of the cut {cut} ended in time");
+                    stage.trouble_at(what);
+                    break;
+                }
                 stage.replace_ended()?;
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }

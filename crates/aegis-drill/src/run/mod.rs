@@ -5,6 +5,7 @@
 
 mod cuts;
 mod late;
+mod pooler;
 mod stage;
 mod submit;
 
@@ -25,7 +26,7 @@ use crate::fault::{Fault, schedule};
 use crate::history::{self, Event};
 use crate::oracle::behaviour::Behaviour;
 use crate::oracle::record::{self, Entry, What};
-use crate::proxy::Does;
+use crate::proxy::{Does, Place};
 use crate::report::{Report, Run};
 use crate::worker::LEASE;
 use crate::zombie;
@@ -52,6 +53,8 @@ pub struct Options {
     pub workers: usize,
     /// Tasks of each class at each cut of an operation; 0: none.
     pub cut_tasks: usize,
+    /// SQL that breaks the engine in the drill's own database, to see that it is found out.
+    pub break_with: Option<PathBuf>,
     /// Fetch PostgreSQL when the machine has none.
     pub fetch_postgres: bool,
     /// For the report.
@@ -94,15 +97,18 @@ pub async fn chaos(options: &Options) -> Result<Report, DrillError> {
     if !settled {
         void_because.push("the last tasks had not ended when the wait was over".to_owned());
     }
-    // A broken run is broken, however it ended.
-    if found.broken() > 0 {
-        void_because.clear();
-    }
     let mut sometimes = sometimes(&drill.faults, &found, &evidence, refused);
     for ((place, what), count) in cut {
         *sometimes
             .entry(format!("cut_{place:?}_{what}").to_lowercase())
             .or_default() += count;
+    }
+    let mut not_run = Vec::new();
+    if let Some(started) = stage.pooled_started()? {
+        sometimes.insert("started_through_pgbouncer".to_owned(), started);
+        drill.faults.insert(pooler::NAME.to_owned(), 1);
+    } else {
+        not_run.push(pooler::NAME.to_owned());
     }
     let run = Run {
         seed: options.seed,
@@ -113,6 +119,7 @@ pub async fn chaos(options: &Options) -> Result<Report, DrillError> {
         cut_tasks: options.cut_tasks,
         faults: drill.faults,
         sometimes,
+        not_run,
         void_because,
     };
     let report = Report::new(run, found);
@@ -156,28 +163,40 @@ impl Drill {
     async fn make(&mut self, stage: &mut Stage, fault: Fault) -> Result<(), DrillError> {
         let kind = fault.name().to_owned();
         stage.history.tell(Event::Fault { kind: kind.clone() })?;
-        *self.faults.entry(kind).or_default() += 1;
+        // False where every worker is frozen already: a fault that was not made is not counted.
+        let mut made = true;
         match fault {
             Fault::WorkerKilled => {
                 if let Some(worker) = self.pick(stage) {
                     worker.kill().await;
+                } else {
+                    made = false;
                 }
             }
             Fault::WorkerTerminated => {
-                if let Some(worker) = self.pick(stage) {
+                // With tasks in its hands, where there is one: a drain of nobody shows nothing.
+                let busy = stage.busy().await;
+                let held = |one: &Process| {
+                    self.is_awake(one) && one.pid().is_some_and(|pid| busy.contains(&pid))
+                };
+                let found = stage.workers.iter().position(held);
+                let worker = match found {
+                    Some(n) => Some(stage.workers.swap_remove(n)),
+                    None => self.pick(stage),
+                };
+                if let Some(worker) = worker {
                     worker.signal(Signal::SIGTERM);
                     stage.leaving.push(worker);
+                } else {
+                    made = false;
                 }
             }
             Fault::WorkerFrozen => {
                 let awake: Vec<usize> = (0..stage.workers.len())
-                    .filter(|n| {
-                        self.thaw
-                            .iter()
-                            .all(|(_, name)| *name != stage.workers[*n].name)
-                    })
+                    .filter(|n| self.is_awake(&stage.workers[*n]))
                     .collect();
-                if !awake.is_empty() {
+                made = !awake.is_empty();
+                if made {
                     let worker = &stage.workers[awake[self.random.random_range(0..awake.len())]];
                     worker.signal(Signal::SIGSTOP);
                     self.thaw
@@ -199,19 +218,25 @@ impl Drill {
                     }
                 }
             }
+            Fault::HalfOpen => stage.proxy.arm(Place::Silent, Does::Write),
+            Fault::HousekeepingLate => stage.proxy.arm(Place::Late, Does::Housekeep),
             Fault::Exhausted => self.refused.push(stage.exhaust()),
         }
+        if made {
+            *self.faults.entry(kind).or_default() += 1;
+        }
         stage.replace_ended()
+    }
+
+    /// It is not one that was stopped and has still to go on.
+    fn is_awake(&self, worker: &Process) -> bool {
+        self.thaw.iter().all(|(_, name)| *name != worker.name)
     }
 
     /// A worker that is awake, out of the stage's hands.
     fn pick(&mut self, stage: &mut Stage) -> Option<Process> {
         let awake: Vec<usize> = (0..stage.workers.len())
-            .filter(|n| {
-                self.thaw
-                    .iter()
-                    .all(|(_, name)| *name != stage.workers[*n].name)
-            })
+            .filter(|n| self.is_awake(&stage.workers[*n]))
             .collect();
         if awake.is_empty() {
             return None;
@@ -244,7 +269,7 @@ impl Drill {
         while Instant::now() < deadline {
             self.look(stage)?;
             let quiet = self.thaw.is_empty() && self.late.iter().all(Late::done);
-            if quiet && stage.waiting().await? == 0 {
+            if quiet && stage.all_ended().await {
                 return Ok(true);
             }
             tokio::time::sleep(LOOK * 4).await;
@@ -355,6 +380,8 @@ fn sometimes(
         must(made(fault), &format!("cut_{place}_commit"), 0);
         must(made(fault), &format!("cut_{place}_statement"), 0);
     }
+    must(made(Fault::HalfOpen), "cut_silent_statement", 0);
+    must(made(Fault::HousekeepingLate), "cut_late_housekeeping", 0);
     sometimes
 }
 

@@ -17,17 +17,18 @@ use tokio::task::{JoinHandle, spawn_blocking};
 use tokio_postgres::NoTls;
 
 use super::Options;
+use super::pooler::Pooler;
 use crate::child::{Process, Program};
 use crate::error::DrillError;
 use crate::facts;
-use crate::history::History;
+use crate::history::{self, Event, History};
 use crate::proxy::Proxy;
 
 /// Enough for the workers, and soon taken.
 const CONNECTIONS_MAX: &str = "60";
 const EXHAUSTED_FOR: Duration = Duration::from_millis(1500);
-/// A worker that ends this often by itself is broken.
-const REPLACED_MAX: usize = 1000;
+/// Bounds the workers of the longest run.
+const STARTED_MAX: usize = 100_000;
 const SLOTS: usize = 4;
 
 pub(super) struct Stage {
@@ -50,6 +51,10 @@ pub(super) struct Stage {
     wanted: usize,
     trouble: Vec<String>,
     lates: AtomicUsize,
+    /// Between the pooled worker and the proxy, where it is installed.
+    pooler: Option<Pooler>,
+    /// Names of workers that went through it.
+    pooled: Vec<String>,
 }
 
 impl Stage {
@@ -66,7 +71,12 @@ impl Stage {
         .map_err(|error| DrillError::system("start PostgreSQL")(error.into()))??;
         let admin_url = server.url(server.superuser(), "postgres");
         install(&Config::from_url(&admin_url)?, 2).await?;
-        facts::observe(&facts::connect(&admin_url).await?).await?;
+        let admin = facts::connect(&admin_url).await?;
+        facts::observe(&admin).await?;
+        if let Some(path) = &options.break_with {
+            let sql = std::fs::read_to_string(path).map_err(DrillError::file("read", path))?;
+            admin.batch_execute(&sql).await?;
+        }
         let socket = server
             .socket_dir()
             .join(format!(".s.PGSQL.{}", server.port()));
@@ -87,11 +97,13 @@ impl Stage {
         let oracle_url = oracle.first_line().await?;
         Ok(Self {
             history: History::open(&program.history("supervisor"))?,
-            proxy,
             workers: Vec::new(),
             leaving: Vec::new(),
             takers: Vec::new(),
             lates: AtomicUsize::new(0),
+            pooler: Pooler::start(proxy.port(), server.socket_dir())?,
+            pooled: Vec::new(),
+            proxy,
             direct_url: server.url("aegis_engine", "postgres"),
             admin_url,
             oracle_url,
@@ -105,9 +117,14 @@ impl Stage {
         })
     }
 
-    /// Starts one more worker, through the proxy.
+    /// Starts one more worker, through the proxy; one of them through a pooler before it.
     pub(super) fn start_worker(&mut self) -> Result<(), DrillError> {
-        let worker = self.worker("default", SLOTS, None)?;
+        let pooled = |name: &String| self.workers.iter().any(|worker| worker.name == *name);
+        let through = self.pooler.is_some() && !self.pooled.iter().any(pooled);
+        let worker = self.worker_at("default", SLOTS, None, through)?;
+        if through {
+            self.pooled.push(worker.name.clone());
+        }
         self.workers.push(worker);
         Ok(())
     }
@@ -119,12 +136,28 @@ impl Stage {
         slots: usize,
         hold_at: Option<&str>,
     ) -> Result<Process, DrillError> {
+        self.worker_at(queue, slots, hold_at, false)
+    }
+
+    fn worker_at(
+        &mut self,
+        queue: &str,
+        slots: usize,
+        hold_at: Option<&str>,
+        pooled: bool,
+    ) -> Result<Process, DrillError> {
         self.started += 1;
         let name = format!("worker-{}", self.started);
+        let direct = self.proxy.url("aegis_engine", "postgres");
+        let pooler = self.pooler.as_ref().filter(|_| pooled);
+        let url = pooler.map_or_else(
+            || direct.clone(),
+            |pooler| pooler.url("aegis_engine", "postgres"),
+        );
         let mut words: Vec<OsString> = [
             "worker".into(),
             "--url".into(),
-            self.proxy.url("aegis_engine", "postgres").into(),
+            url.into(),
             "--oracle".into(),
             (&self.oracle_url).into(),
             "--history".into(),
@@ -140,7 +173,29 @@ impl Stage {
         if let Some(at) = hold_at {
             words.extend(["--hold-at".into(), at.into()]);
         }
+        if pooler.is_some() {
+            words.extend(["--direct-url".into(), direct.into()]);
+        }
         self.program.start(&name, &with_parent(&words))
+    }
+
+    /// How many executions workers behind the pooler began; `None`: there is no pooler.
+    pub(super) fn pooled_started(&self) -> Result<Option<u64>, DrillError> {
+        if self.pooler.is_none() {
+            return Ok(None);
+        }
+        let mut started = 0;
+        for name in &self.pooled {
+            let path = self.program.history(name);
+            if path.exists() {
+                let lines = history::read(&path)?;
+                let begun = lines
+                    .iter()
+                    .filter(|line| matches!(line.event, Event::Started { .. }));
+                started += begun.count() as u64;
+            }
+        }
+        Ok(Some(started))
     }
 
     /// Keeps as many workers as are wanted.
@@ -150,15 +205,26 @@ impl Stage {
         if self.oracle.ended() && self.trouble.is_empty() {
             self.trouble.push("the oracle of effects ended".to_owned());
         }
-        while self.workers.len() < self.wanted && self.started < REPLACED_MAX {
+        while self.workers.len() < self.wanted && self.started < STARTED_MAX {
             self.start_worker()?;
         }
         Ok(())
     }
 
-    pub(super) async fn waiting(&mut self) -> Result<i64, DrillError> {
-        let admin = facts::connect(&self.admin_url).await?;
-        facts::waiting(&admin).await
+    /// Has everything ended, or does it wait for a person? A database that cannot say so has not.
+    pub(super) async fn all_ended(&self) -> bool {
+        match facts::connect(&self.admin_url).await {
+            Ok(admin) => facts::waiting(&admin).await.is_ok_and(|count| count == 0),
+            Err(_) => false,
+        }
+    }
+
+    /// Process ids of workers that hold tasks, the busiest first; nobody when the database is away.
+    pub(super) async fn busy(&self) -> Vec<i32> {
+        match facts::connect(&self.admin_url).await {
+            Ok(admin) => facts::busy(&admin).await.unwrap_or_default(),
+            Err(_) => Vec::new(),
+        }
     }
 
     pub(super) async fn restart(&self) -> Result<(), DrillError> {

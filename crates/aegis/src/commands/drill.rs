@@ -51,6 +51,8 @@ enum Verb {
         #[arg(long)]
         url: String,
         #[arg(long)]
+        direct_url: Option<String>,
+        #[arg(long)]
         oracle: String,
         #[arg(long)]
         history: PathBuf,
@@ -105,6 +107,9 @@ struct ChaosArguments {
     /// Fetches pinned PostgreSQL binaries when the machine has none.
     #[arg(long)]
     fetch_postgres: bool,
+    /// SQL that breaks the engine in the drill's own database, for seeing that it is found out.
+    #[arg(long, hide = true, value_name = "FILE")]
+    break_with: Option<PathBuf>,
 }
 
 /// Runs a drill, or one of its processes.
@@ -128,6 +133,7 @@ pub(crate) async fn run(arguments: DrillArguments, output: Output) -> Result<Exi
         }
         Verb::Worker {
             url,
+            direct_url,
             oracle,
             history,
             name,
@@ -139,6 +145,7 @@ pub(crate) async fn run(arguments: DrillArguments, output: Output) -> Result<Exi
             die_with_parent(parent)?;
             let options = WorkerOptions {
                 url,
+                direct_url,
                 oracle,
                 history,
                 name,
@@ -180,6 +187,7 @@ async fn run_chaos(arguments: ChaosArguments, output: Output) -> Result<Exit, Fa
         workers: usize::from(arguments.workers),
         cut_tasks: arguments.cut_tasks as usize,
         fetch_postgres: arguments.fetch_postgres,
+        break_with: arguments.break_with,
         commit: option_env!("AEGIS_BUILD_COMMIT")
             .unwrap_or("unknown")
             .to_owned(),
