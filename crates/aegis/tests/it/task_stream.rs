@@ -113,6 +113,40 @@ async fn process_each_line_is_a_task_and_each_answer_a_line() {
 }
 
 #[tokio::test]
+async fn process_inputs_and_tasks_are_read_from_files_and_found_by_where_they_went() {
+    let _slot = process_slot();
+    let place = Place::new().await;
+    let folder = tempfile::tempdir().unwrap();
+    let (input, lines) = (
+        folder.path().join("input.json"),
+        folder.path().join("tasks.jsonl"),
+    );
+    std::fs::write(&input, r#"{"to": "ada"}"#).unwrap();
+    std::fs::write(
+        &lines,
+        "{\"kind\": \"b\", \"queue\": \"q\", \"tenant\": \"t\"}\n{\"kind\": \"c\", \"queue\": \"q\"}\n",
+    )
+    .unwrap();
+    let at = format!("@{}", input.display());
+    let id = place.submit(&["a", "--input", &at]).await;
+    let shown = place.json(&["task", "show", &id]).await;
+    assert_eq!(shown["input"], json!({ "to": "ada" }));
+    let from = lines.display().to_string();
+    let ran = place.run(&["task", "submit", "--from", &from]).await;
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert_eq!(place.kinds().await, ["a", "b", "c"]);
+    for (filter, count) in [
+        (&["--queue", "q"][..], 2),
+        (&["--tenant", "t"], 1),
+        (&["--queue", "q", "--tenant", "default"], 1),
+        (&["--tenant", "nobody"], 0),
+    ] {
+        let found = place.json(&[&["task", "list"], filter].concat()).await;
+        assert_eq!(found.as_array().unwrap().len(), count, "{filter:?}");
+    }
+}
+
+#[tokio::test]
 async fn process_a_bad_line_is_told_by_its_number_and_cuts_exactly_there() {
     let _slot = process_slot();
     let place = Place::new().await;
