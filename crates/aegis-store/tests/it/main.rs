@@ -22,7 +22,6 @@ mod interleave_write;
 mod lane_check;
 mod life;
 mod lineage;
-mod mutants;
 mod observe;
 mod order;
 mod partitions;
