@@ -145,7 +145,7 @@ async fn te_11_rl_17_what_finishes_in_the_cancel_phase_is_completed_and_what_fai
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_does_not_stop_is_left_to_expiry_and_never_set_back() {
+async fn te_17_what_does_not_stop_is_left_to_expiry_and_never_set_back() {
     let bench = Bench::new().await;
     let handler = handler_fn("deaf", |_: TaskContext, (): ()| async move {
         std::future::pending::<Result<(), TaskError>>().await

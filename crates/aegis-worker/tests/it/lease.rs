@@ -1,7 +1,7 @@
 //! The lease: kept whatever the runtime does, lost without a second opinion, and what follows.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use aegis_store::{AcquireRequest, Cursor, KindCapacity};
@@ -18,6 +18,9 @@ use crate::support::{
     BOUND, Bench, Running, TTL, result, started, store_at, store_at_unnamed, worker_on,
 };
 
+/// The task that keeps the only slot busy.
+const BLOCKER: usize = 1000;
+
 /// What the reaper does to a worker whose lease has run out.
 async fn end_lease(bench: &Bench, worker: Uuid) {
     let sql = "update aegis.worker set state = 3, ended_at = clock_timestamp() where id = $1 and state <= 1";
@@ -25,7 +28,7 @@ async fn end_lease(bench: &Bench, worker: Uuid) {
 }
 
 #[test]
-fn te_35_rl_27_rl_28_rl_29_every_runtime_thread_blocked_for_three_leases_loses_nothing() {
+fn te_35_rl_19_rl_27_rl_28_rl_29_every_runtime_thread_blocked_for_three_leases_loses_nothing() {
     let watching = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
@@ -153,6 +156,81 @@ async fn te_44_without_a_database_the_worker_fences_itself_before_its_lease_ends
     assert_eq!(counts.leases_lost, 1, "{counts:?}");
     // Its successor spoke for it: no crash is charged.
     assert_eq!((ended.crashes, ended.interruptions), (0, 1));
+    worker.drain().await;
+}
+
+/// A job that had been fetched ahead started after its activation had expired (camunda PR #63028).
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn te_16_what_was_claimed_ahead_does_not_start_once_eligibility_has_ended() {
+    let bench = Bench::new().await;
+    let proxy = Proxy::before(&bench.db.url_as("aegis_engine")).await;
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let released = Arc::new(Notify::new());
+    let handler = {
+        let (seen, released) = (Arc::clone(&seen), Arc::clone(&released));
+        handler_fn("mixed", move |ctx: TaskContext, n: usize| {
+            let (seen, released) = (Arc::clone(&seen), Arc::clone(&released));
+            async move {
+                seen.lock().unwrap().push((n, ctx.epoch()));
+                if n == BLOCKER && ctx.epoch() == 1 {
+                    released.notified().await;
+                }
+                Ok(ctx.epoch())
+            }
+        })
+    };
+    let worker = Running::start(
+        worker_on(store_at_unnamed(&proxy.url()).await)
+            .handler(handler)
+            .slots(1)
+            .kill_after(BOUND),
+    );
+    // Measured as short, so that tasks are claimed ahead.
+    for _ in 0..50 {
+        let short = bench.submit("mixed", json!(0)).await;
+        bench.ended(short).await;
+    }
+    bench.submit("mixed", json!(BLOCKER)).await;
+    started(&worker, 1).await;
+    let mut tasks = Vec::new();
+    for n in 1..=20 {
+        tasks.push((n, bench.submit("mixed", json!(n)).await));
+    }
+    wait_until("a local queue", BOUND, async || {
+        let snapshot = worker.handle.snapshot();
+        snapshot.executing == 1 && snapshot.queued > 0
+    })
+    .await;
+    let first = worker.handle.id().unwrap();
+    proxy.line(Line::Silent);
+    let mut ahead = Vec::new();
+    for (n, task) in &tasks {
+        if bench.store.task(*task).await.unwrap().unwrap().state == 2 {
+            ahead.push(*n);
+        }
+    }
+    assert!(!ahead.is_empty(), "nothing was claimed ahead");
+    wait_until("the end of eligibility", BOUND, async || {
+        !worker.handle.snapshot().eligible
+    })
+    .await;
+    released.notify_one();
+    wait_until("the end of the lease", BOUND, async || {
+        bench.store.tick(Uuid::new_v4()).await.unwrap();
+        let workers = bench.store.workers(true, 10).await.unwrap();
+        workers.iter().any(|row| row.id == first && row.state == 3)
+    })
+    .await;
+    proxy.line(Line::Up);
+    for (_, task) in &tasks {
+        bench.ended(*task).await;
+    }
+    for (n, epoch) in seen.lock().unwrap().iter() {
+        assert!(
+            *epoch > 1 || !ahead.contains(n),
+            "task {n} started under a claim that had ended"
+        );
+    }
     worker.drain().await;
 }
 

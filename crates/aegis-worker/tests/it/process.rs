@@ -186,7 +186,7 @@ async fn sigterm_drains_a_process_and_a_second_one_hands_back() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn te_06_te_17_rl_26_a_killed_process_is_taken_over_and_the_crash_is_counted() {
+async fn te_06_rl_26_a_killed_process_is_taken_over_and_the_crash_is_counted() {
     let _slot = tokio::task::spawn_blocking(process_slot).await.unwrap();
     let bench = Bench::new().await;
     let mut process = Process::start(&bench, &[]);
