@@ -17,6 +17,10 @@ const NOTHING: [&str; 7] = [
     "stranded",
 ];
 
+/// What the database does in a drill that must be found out: it loses one ended task in twenty, and it forgets what was
+/// dispatched when a claim ends.
+const BROKEN: &str = include_str!("drill_broken.sql");
+
 /// Both slots: this needs the machine to itself.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn process_chaos_of_three_seeds_breaks_nothing() {
@@ -38,6 +42,8 @@ async fn process_chaos_of_three_seeds_breaks_nothing() {
             assert_eq!(*doubled, 0, "seed {seed}: {class}");
         }
         assert_eq!(report["void"], false);
+        let faults = report["faults"].as_object().unwrap();
+        assert!(faults.len() >= 14, "seed {seed}: {text}");
         for (name, times) in report["sometimes"].as_object().unwrap() {
             assert!(times.as_u64() > Some(0), "seed {seed}: {name}");
         }
@@ -57,6 +63,33 @@ async fn process_chaos_of_three_seeds_breaks_nothing() {
         }
         assert!(!report["not_run"].as_array().unwrap().is_empty());
     }
+}
+
+/// The whole way from a broken engine to the verdict.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn process_chaos_finds_a_database_that_loses_and_forgets() {
+    let _slots = [process_slot(), process_slot()];
+    let folder = tempfile::tempdir().unwrap();
+    let sql = folder.path().join("broken.sql");
+    std::fs::write(&sql, BROKEN).unwrap();
+    let report = folder.path().join("report");
+    let words = ["drill", "chaos", "--minutes", "0.25", "--cut-tasks", "0"];
+    let mut command = command(None, &words);
+    command.arg("--break-with").arg(&sql);
+    command.arg("--report").arg(&report);
+    let ran = run(command).await;
+    assert_eq!(ran.code, 1, "{ran:?}");
+    assert!(ran.stdout.contains("BROKEN"), "{ran:?}");
+    let replay = "replay: aegis drill chaos --seed 1 --minutes 0.25";
+    assert!(ran.stdout.contains(replay), "{ran:?}");
+    let text = std::fs::read_to_string(report.join("report.json")).unwrap();
+    let report: Value = serde_json::from_str(&text).unwrap();
+    assert!(report["lost"].as_u64() > Some(0), "{text}");
+    assert!(report["blind_repeated"].as_u64() > Some(0), "{text}");
+    let doubled = &report["effects_doubled"];
+    assert!(doubled["blind"].as_u64() > Some(0), "{text}");
+    // The remote key holds where the ledger does not.
+    assert_eq!(doubled["idempotent"], 0, "{text}");
 }
 
 #[tokio::test]
