@@ -158,3 +158,49 @@ pub(crate) const PEERS: [Peer; 7] = [
         led: true,
     },
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_those_of_the_lock_files() {
+        let read = |path: &str| {
+            let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../bench/peers");
+            std::fs::read_to_string(format!("{folder}/{path}")).unwrap()
+        };
+        let (node, rust, go) = (
+            read("node/package-lock.json"),
+            read("rust/Cargo.lock"),
+            read("go/go.mod"),
+        );
+        for peer in PEERS {
+            let words: Vec<&str> = peer.package.split_whitespace().collect();
+            let versions: Vec<(&str, &str)> = words
+                .windows(2)
+                .filter(|two| two[1].starts_with(|char: char| char.is_ascii_digit()))
+                .map(|two| (two[0], two[1]))
+                .collect();
+            assert_eq!(
+                versions.is_empty(),
+                peer.toolchain == Toolchain::Own,
+                "{peer:?}"
+            );
+            for (name, version) in versions {
+                let (file, pinned) = match peer.toolchain {
+                    Toolchain::Own => continue,
+                    Toolchain::Node => (
+                        &node,
+                        format!("\"node_modules/{name}\": {{\n      \"version\": \"{version}\""),
+                    ),
+                    Toolchain::Rust => (
+                        &rust,
+                        format!("name = \"{name}\"\nversion = \"{version}\"\n"),
+                    ),
+                    Toolchain::Go => (&go, format!("github.com/riverqueue/{name} v{version}\n")),
+                };
+                assert!(file.contains(&pinned), "{name} is not pinned to {version}");
+            }
+        }
+    }
+}
