@@ -96,12 +96,18 @@ pub async fn work(options: WorkerOptions) -> Result<Exit, DrillError> {
     }
     let config = config.with_application_name(&options.name);
     let store = Store::connect(config).await?;
+    // Many tasks have to stand at a cut before one kill: a busy machine must not take the lease before.
+    let lease = if options.hold_at.is_some() {
+        LEASE * 3
+    } else {
+        LEASE
+    };
     let mut builder = Worker::builder(store)
         .name(&options.name)
         .queue(&options.queue)
         .handler(handler)
         .slots(options.slots)
-        .lease_ttl(LEASE)
+        .lease_ttl(lease)
         .kill_after(Duration::from_secs(1))
         .http_policy(HttpPolicy::public_only().allow_loopback())
         .budgets(Budgets {

@@ -267,7 +267,10 @@ impl Stage {
         let all = tokio::spawn(async move {
             let began = Instant::now();
             let (mut held, mut refused) = (Vec::new(), 0);
-            while began.elapsed() < EXHAUSTED_FOR {
+            // On a busy machine it takes longer until every place is taken.
+            while began.elapsed() < EXHAUSTED_FOR
+                || (refused == 0 && began.elapsed() < EXHAUSTED_FOR * 8)
+            {
                 if let Ok((client, connection)) = tokio_postgres::connect(&url, NoTls).await {
                     tokio::spawn(connection);
                     held.push(client);
