@@ -202,6 +202,39 @@ mod tests {
         drop(kept_open);
     }
 
+    /// What is no request is turned away, and what never ends keeps nobody else waiting.
+    #[test]
+    fn rl_37_whatever_is_sent_the_next_probe_is_answered() {
+        let listening = listen("127.0.0.1:0".parse().unwrap(), Arc::new(Fixed)).unwrap();
+        let address = listening.address();
+        let long = format!("GET /{} HTTP/1.1\r\n\r\n", "x".repeat(1_000_000));
+        let many = format!("GET / HTTP/1.1\r\n{}\r\n", "a: b\r\n".repeat(10_000));
+        let sent: [&[u8]; 12] = [
+            b"",
+            b"\0\xff\xfe\r\n\r\n",
+            b"GET",
+            b"GET /livez HTTP/1.1\r\nHost: x\r\nAccept: ",
+            b"GET /livez HTTP/9.9\r\n\r\n",
+            b"get /livez\r\n\r\n",
+            b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+            b"POST /livez HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999999999\r\n\r\n",
+            b"POST /metrics HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+            b"GET /metrics HTTP/1.1\r\nHost: x\r\nAccept: \xff\xfe\r\n\r\n",
+            long.as_bytes(),
+            many.as_bytes(),
+        ];
+        let mut open = Vec::new();
+        for bytes in sent {
+            let mut stream = TcpStream::connect(address).unwrap();
+            // It may be turned away before all of it is sent.
+            stream.write_all(bytes).ok();
+            open.push(stream);
+            assert!(get(address, "/livez").starts_with("HTTP/1.1 200"));
+        }
+        drop(open);
+        assert!(get(address, "/livez").starts_with("HTTP/1.1 200"));
+    }
+
     #[test]
     fn an_address_that_is_taken_is_an_error_at_once() {
         let first = listen("127.0.0.1:0".parse().unwrap(), Arc::new(Fixed)).unwrap();
