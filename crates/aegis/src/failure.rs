@@ -7,6 +7,7 @@ use aegis_model::ErrorCode;
 use aegis_store::StoreError;
 
 use crate::exit::Exit;
+use crate::output::harmless;
 
 /// What went wrong, and how the program ends for it.
 #[derive(Debug)]
@@ -43,7 +44,7 @@ impl Failure {
 impl Failure {
     /// As `Display`, with its first word in red.
     pub(crate) fn coloured(&self) -> String {
-        let text = self.to_string();
+        let text = harmless(&self.to_string());
         match text.split_once(": ") {
             Some((head, rest)) => format!("\u{1b}[1;31m{head}\u{1b}[0m: {rest}"),
             None => text,

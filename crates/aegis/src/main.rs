@@ -114,7 +114,7 @@ fn report(failure: &Failure) -> ExitCode {
     if output::error_look().colour {
         output::said(&failure.coloured());
     } else {
-        output::said(&failure.to_string());
+        output::said(&output::harmless(&failure.to_string()));
     }
     failure.exit.into()
 }

@@ -112,7 +112,7 @@ pub struct By {
 pub struct Changed {
     /// The task.
     pub task: Uuid,
-    /// Where it stood before; `None`: there is no such task.
+    /// Where it stood before; `None`: there is no such task, or it could not be judged.
     pub state: Option<State>,
     /// Was it parked?
     pub parked: bool,

@@ -888,7 +888,8 @@ pub async fn cancel<S: Session + ?Sized>(
 pub static CHANGE: Statement = Statement {
     name: "task/change",
     texts: &[r"/* task/change */
-SELECT c.task, c.answer, c.state, coalesce(c.parked, false) AS parked, c.lane, c.problem
+SELECT c.task, c.answer, CASE WHEN c.answer NOT IN ('busy', 'refused') THEN c.state END AS state,
+    coalesce(c.parked, false) AND c.answer NOT IN ('busy', 'refused') AS parked, c.lane, c.problem
 FROM aegis.change_tasks($1::text, $2::uuid[], $3::int2[], $4::int2[], $5::int2[], $6::text, $7::text,
     $8::timestamptz, $9::int2, $10::boolean, $11::boolean) c"],
     types: &[
@@ -963,7 +964,8 @@ pub struct ChangeParams<'a> {
     pub wait: bool,
 }
 
-/// One verb of a person's on a page of tasks; see `aegis.change_tasks`. Where the task stood is NULL when there is none.
+/// One verb of a person's on a page of tasks; see `aegis.change_tasks`. Where the task stood is NULL when there is none, and when
+/// it could not be judged: what the function then still has is of the row before.
 ///
 /// - Lock: task, parked or history rows one after another, in id order; those of what the verb moves
 /// - Index: task_pkey, parked_pkey, task_history_pkey

@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::database::DatabaseArguments;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::output::{Output, line};
+use crate::output::{Output, harmless, line};
 
 pub(crate) const EXAMPLES: &str = "Examples:
   aegis doctor --database-url postgresql://aegis_reader@db.internal/app
@@ -118,11 +118,11 @@ fn print(findings: &[Finding], worst: Severity, output: Output) {
                     "\n{}: {}: {}",
                     finding.check,
                     finding.severity.word(),
-                    finding.seen
+                    harmless(&finding.seen)
                 ));
                 line(&format!("  means: {}", finding.means));
                 for step in &finding.todo {
-                    line(&format!("  do: {step}"));
+                    line(&format!("  do: {}", harmless(step)));
                 }
             }
             let count = |severity| {

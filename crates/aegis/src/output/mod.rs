@@ -150,13 +150,18 @@ fn kept(written: std::io::Result<()>) {
 /// A remark for the person, on stderr; a line of JSON where log lines are.
 pub(crate) fn note(text: &str) {
     if !aegis_telemetry::tell_json(tracing::Level::INFO, text) {
-        said(text);
+        said(&harmless(text));
     }
 }
 
 /// A line on stderr. A worker outlives whoever read it, so a closed one is nothing: `eprintln!` would end the process.
 pub(crate) fn said(text: &str) {
     writeln!(std::io::stderr(), "{text}").ok();
+}
+
+/// A text with words of others in it, on lines of its own: nothing in it is a command to a terminal.
+pub(crate) fn harmless(text: &str) -> String {
+    table::shown(text, true)
 }
 
 /// A time in UTC, to the millisecond.

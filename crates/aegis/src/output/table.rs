@@ -152,7 +152,7 @@ fn content_width(columns: &[&str], rows: &[Vec<String>], index: usize) -> usize 
 }
 
 /// The text without anything that a terminal would obey.
-fn shown(text: &str, lines: bool) -> String {
+pub(super) fn shown(text: &str, lines: bool) -> String {
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {
         match character {

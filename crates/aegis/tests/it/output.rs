@@ -9,6 +9,7 @@ use nix::unistd::Pid;
 use serde_json::Value;
 
 use crate::support::{BINARY, Place, command, ran, run};
+use crate::task_stream::run_with_input;
 
 #[tokio::test]
 async fn process_json_yaml_and_names_say_the_same() {
@@ -218,5 +219,28 @@ async fn process_an_answer_that_cannot_be_written_is_no_success() {
         let ran = ran(&output.spawn().unwrap().wait_with_output().unwrap());
         assert_eq!(ran.code, 1, "{words:?}: {ran:?}");
         assert!(ran.stderr.contains("cannot be written"), "{ran:?}");
+    }
+}
+
+#[tokio::test]
+async fn process_a_stored_text_is_no_command_to_a_terminal() {
+    let _slot = process_slot();
+    let place = Place::new().await;
+    place.submit(&["\u{1b}[2Jevil"]).await;
+    let stdin = place.command(&["task", "submit", "a", "--from", "-"]);
+    let refused = run_with_input(stdin, b"{\"\\u001b[2Jevil\": 1}\n").await;
+    let mut all = vec![(vec!["task", "submit"], refused)];
+    for words in [
+        &["task", "list"][..],
+        &["lane", "list"],
+        &["lane", "check", "stranded"],
+        &["doctor", "--check", "stranded"],
+    ] {
+        all.push((words.to_vec(), place.run(words).await));
+    }
+    for (words, ran) in all {
+        let told = format!("{}{}", ran.stdout, ran.stderr);
+        assert!(!told.contains('\u{1b}'), "{words:?}: {told:?}");
+        assert!(told.contains("\\u{1b}[2Jevil"), "{words:?}: {told:?}");
     }
 }

@@ -125,6 +125,8 @@ async fn process_what_makes_no_sense_is_refused_with_exit_code_4_and_nothing_is_
             vec!["mail", "--input", "{}", "--label", "nonsense"],
             "AEG-0004",
         ),
+        (vec!["mail", "--label", "=x"], "AEG-0004"),
+        (vec!["mail", "--label", "a=1", "--label", "a=2"], "AEG-0004"),
         (vec!["", "--input", "{}"], "AEG-0004"),
         (vec!["mail", "--input", &missing], ""),
         (vec!["mail", "--input", "{}", "--delay", "-1"], "AEG-0004"),

@@ -282,3 +282,53 @@ async fn process_a_change_can_be_waited_for() {
     assert_eq!(all.len(), 2);
     assert!(all.iter().all(|one| one["state"] == "cancelled"), "{all:?}");
 }
+
+#[tokio::test]
+async fn process_a_change_that_breaks_off_tells_what_it_has_done() {
+    let _slot = process_slot();
+    let place = Place::new().await;
+    let owner = place.db.connect().await;
+    owner
+        .batch_execute(
+            "create table public.broken (task uuid);
+            create function public.breaks() returns trigger language plpgsql security definer as
+                $$ begin if exists (select from public.broken where task = new.task) then raise exception 'it breaks'; end if; return new; end $$;
+            create trigger breaks before insert on aegis.task_event for each row execute function public.breaks()",
+        )
+        .await
+        .unwrap();
+    for by_filter in [true, false] {
+        // More than a page, of which the last one cannot be changed.
+        let lines = "{\"run_at\": \"2100-01-01T00:00:00Z\"}\n".repeat(501);
+        let kind = if by_filter { "by-filter" } else { "by-ids" };
+        let submit = place.command(&["task", "submit", kind, "--from", "-", "-o", "name"]);
+        let submitted = run_with_input(submit, lines.as_bytes()).await;
+        let mut ids: Vec<&str> = submitted.stdout.lines().collect();
+        ids.sort_unstable();
+        // A filter begins with the newest.
+        let last = if by_filter { ids[0] } else { ids[500] };
+        owner
+            .batch_execute(&format!("insert into public.broken values ('{last}')"))
+            .await
+            .unwrap();
+        let cancel = ["task", "cancel", "--reason", "x", "-o", "json"];
+        let ran = if by_filter {
+            let words = [&cancel[..], &["--kind", kind, "--yes"]].concat();
+            place.run(&words).await
+        } else {
+            let command = place.command(&[&cancel[..], &["-"]].concat());
+            run_with_input(command, submitted.stdout.as_bytes()).await
+        };
+        assert_eq!(ran.code, 5, "{kind}: {ran:?}");
+        assert!(
+            ran.stderr.contains("it breaks") && ran.stderr.contains("(500 tasks were cancelled"),
+            "{kind}: {}",
+            ran.stderr
+        );
+        if by_filter {
+            let told: Value = serde_json::from_str(&ran.stdout).unwrap();
+            assert_eq!(told.as_array().unwrap().len(), 500);
+        }
+        assert_eq!(place.count(kind, "cancelled").await, 500, "{kind}");
+    }
+}

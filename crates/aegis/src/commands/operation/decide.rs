@@ -186,16 +186,24 @@ async fn each(
     output: Output,
 ) -> Result<Exit, Failure> {
     let progress = Progress::new(decision.done(), u64::try_from(ids.len()).ok());
-    let (mut rows, mut documents, mut exit) = (Vec::new(), Vec::new(), Exit::Done);
+    let (mut rows, mut documents, mut done) = (Vec::new(), Vec::new(), 0_usize);
+    let mut broken = None;
     for one in ids {
-        let answer = decision.apply(store, one, actor).await?;
+        let answer = match decision.apply(store, one, actor).await {
+            Ok(answer) => answer,
+            Err(failure) => {
+                broken = Some(failure);
+                break;
+            }
+        };
         let mut document = decision.document(one, actor);
         let refused = decided(&answer, &one.id)
             .err()
             .map(|failure| failure.to_string());
         if refused.is_some() {
-            exit = Exit::Refused;
             document = json!({ "id": one.id, "refused": refused });
+        } else {
+            done += 1;
         }
         rows.push(vec![
             one.id.clone(),
@@ -205,8 +213,24 @@ async fn each(
         progress.more(1);
     }
     drop(progress);
+    let refused = rows.len() - done;
+    if let Some(failure) = broken {
+        if rows.is_empty() {
+            return Err(failure);
+        }
+        output.list(&["id", "outcome"], rows, documents);
+        return Err(failure.after(&format!(
+            "{done} of {} were {} before this",
+            ids.len(),
+            decision.done()
+        )));
+    }
     output.list(&["id", "outcome"], rows, documents);
-    Ok(exit)
+    Ok(match (done, refused) {
+        (_, 0) => Exit::Done,
+        (0, _) => Exit::Refused,
+        _ => Exit::Partly,
+    })
 }
 
 async fn by_id(store: &Store, given: &[String]) -> Result<Vec<OperationId>, Failure> {

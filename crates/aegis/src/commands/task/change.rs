@@ -4,11 +4,11 @@
 //! has seen how many it finds, or said `--yes`; each task that is left alone is told with the reason.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, IsTerminal, Write};
+use std::io::BufRead;
 
 use aegis_model::{ErrorCode, State};
 use aegis_store::Store;
-use aegis_store::change::{By, Change, Changed, Skip};
+use aegis_store::change::{By, Change, Changed, PAGE_TASKS, Skip};
 use clap::Args;
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -19,6 +19,7 @@ use super::rows::Rows;
 use super::told;
 use super::wait::{self, WaitArguments};
 use crate::commands::find;
+use crate::confirm::confirm;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Output, Progress, note};
@@ -65,7 +66,7 @@ pub(super) async fn run(
         return by_filter(&arguments, change, waiting, &by, store, output).await;
     }
     let ids = resolve(store, &arguments.ids).await?;
-    let all = store.change(&ids, change, &by, arguments.dry_run).await?;
+    let all = by_ids(store, ids, change, &by, arguments.dry_run).await?;
     let changed: Vec<Uuid> = done(&all).collect();
     if let ([only], [given]) = (all.as_slice(), arguments.ids.as_slice()) {
         if let Some(skip) = only.answer.skip() {
@@ -127,6 +128,44 @@ pub(super) async fn run(
     })
 }
 
+/// Page by page, so that an error can tell what was done before it.
+async fn by_ids(
+    store: &Store,
+    mut ids: Vec<Uuid>,
+    change: Change,
+    by: &By,
+    dry: bool,
+) -> Result<Vec<Changed>, Failure> {
+    ids.sort_unstable();
+    ids.dedup();
+    if ids.is_empty() {
+        // Who and why are looked at all the same.
+        return Ok(store.change(&[], change, by, dry).await?);
+    }
+    let mut all = Vec::with_capacity(ids.len());
+    for page in ids.chunks(PAGE_TASKS) {
+        match store.change(page, change, by, dry).await {
+            Ok(page) => all.extend(page),
+            Err(error) => {
+                let changed = done(&all).count();
+                return Err(if dry || changed == 0 {
+                    error.into()
+                } else {
+                    broken_off(error.into(), changed as u64, change)
+                });
+            }
+        }
+    }
+    Ok(all)
+}
+
+fn broken_off(failure: Failure, changed: u64, change: Change) -> Failure {
+    failure.after(&format!(
+        "{changed} tasks were {} before this; run it again to go on",
+        told::done(change)
+    ))
+}
+
 /// How a task should end that was waited for.
 fn wanted(change: Change) -> State {
     match change {
@@ -164,7 +203,10 @@ async fn by_filter(
             note("nothing found that could be changed");
             return Ok(Exit::Done);
         }
-        confirm(count, change)?;
+        confirm(
+            &format!("{count} tasks would be {}", told::done(change)),
+            false,
+        )?;
     }
     let mut sweep = store.sweep(&filter, change, by, arguments.dry_run).await?;
     let progress = Progress::new(change.word(), None);
@@ -177,10 +219,9 @@ async fn by_filter(
             Ok(Some(page)) => page,
             Ok(None) => break,
             Err(error) => {
-                return Err(Failure::from(error).after(&format!(
-                    "{changed} tasks were {} before this; run it again to go on",
-                    told::done(change)
-                )));
+                // The answers so far are whole, also as a document.
+                rows.finish();
+                return Err(broken_off(error.into(), changed, change));
             }
         };
         progress.more(page.len() as u64);
@@ -234,25 +275,6 @@ async fn by_filter(
         .await;
     }
     Ok(Exit::Done)
-}
-
-fn confirm(count: u64, change: Change) -> Result<(), Failure> {
-    let said = format!("{count} tasks would be {}", told::done(change));
-    if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
-        return Err(Failure::new(
-            Exit::Usage,
-            format!("{said}; nothing was changed: add --yes, or --dry-run to see them"),
-        ));
-    }
-    let mut stderr = std::io::stderr().lock();
-    let mut answer = String::new();
-    let asked = write!(stderr, "{said}. Go on? [y/N] ")
-        .and_then(|()| stderr.flush())
-        .and_then(|()| std::io::stdin().read_line(&mut answer));
-    match asked {
-        Ok(_) if ["y", "yes"].contains(&answer.trim().to_lowercase().as_str()) => Ok(()),
-        _ => Err(Failure::new(Exit::Refused, "nothing was changed")),
-    }
 }
 
 /// Every id that was given, each once, before anything is changed.
@@ -348,12 +370,12 @@ fn refused(one: &Changed, skip: &Skip, given: &str, change: Change) -> Failure {
             .with_code(ErrorCode::NOT_FOUND);
     }
     let state = one.state.map_or_else(String::new, |state| {
-        format!(" is {}:", standing(state, one.parked))
+        format!(" is {}", standing(state, one.parked))
     });
     Failure::new(
         Exit::Refused,
         format!(
-            "task {id}{state} {}; see `aegis task show {id}`",
+            "task {id}{state}: {}; see `aegis task show {id}`",
             told::skip(skip, change)
         ),
     )

@@ -133,7 +133,14 @@ pub(super) async fn run(
         let (name, value) = label
             .split_once('=')
             .ok_or_else(|| refused(format!("--label {label} has no `=`; write NAME=VALUE")))?;
-        labels.insert(name.to_owned(), value.to_owned());
+        if name.is_empty() {
+            return Err(refused(format!("--label {label} has no name before `=`")));
+        }
+        if labels.insert(name.to_owned(), value.to_owned()).is_some() {
+            return Err(refused(format!(
+                "--label {name} was given twice; a label has one value"
+            )));
+        }
     }
     let run_at = match arguments.delay {
         Some(delay) if !(0.0..=3.2e8).contains(&delay) => {

@@ -37,7 +37,7 @@ pub(super) struct Failed {
 /// Sends a batch.
 pub(super) async fn send(store: Store, mut batch: Vec<(u64, NewTask)>, skip_bad: bool) -> Sent {
     let mut sent = Sent::default();
-    let mut tries = 0;
+    let mut tries = Tries::default();
     let mut pause = FIRST_PAUSE;
     while let (Some((first, _)), Some((last, _))) = (batch.first(), batch.last()) {
         let lines = (*first, *last);
@@ -74,11 +74,9 @@ pub(super) async fn send(store: Store, mut batch: Vec<(u64, NewTask)>, skip_bad:
             }
             Culprit::Nobody => {
                 let keyed = batch.iter().all(|(_, task)| task.key.is_some());
-                let in_doubt = error.lost_answer() && !keyed;
-                tries += 1;
-                if in_doubt || tries >= TRIES || !error.is_passing() {
+                if !tries.once_more(error.lost_answer(), error.is_passing(), keyed) {
                     sent.failed = Some(Failed {
-                        in_doubt: error.lost_answer(),
+                        in_doubt: tries.in_doubt,
                         error,
                         lines,
                     });
@@ -90,6 +88,22 @@ pub(super) async fn send(store: Store, mut batch: Vec<(u64, NewTask)>, skip_bad:
         }
     }
     sent
+}
+
+/// How often a batch was sent, and whether it may have been committed by one of those times.
+#[derive(Debug, Default)]
+struct Tries {
+    count: u32,
+    in_doubt: bool,
+}
+
+impl Tries {
+    /// After an error that is about no task. An answer that was lost once stays in doubt, whatever the later tries say.
+    fn once_more(&mut self, lost_answer: bool, passing: bool, keyed: bool) -> bool {
+        self.count += 1;
+        self.in_doubt |= lost_answer;
+        passing && self.count < TRIES && (keyed || !self.in_doubt)
+    }
 }
 
 enum Culprit {
@@ -120,5 +134,30 @@ fn culprit(error: &StoreError, batch: &[(u64, NewTask)]) -> Culprit {
             }
         }
         _ => Culprit::Nobody,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_that_was_lost_once_stays_in_doubt() {
+        let mut keyed = Tries::default();
+        assert!(
+            keyed.once_more(true, true, true),
+            "cannot make a task twice"
+        );
+        // The server is gone then: nothing that is sent from now on arrives.
+        for _ in 2..TRIES {
+            assert!(keyed.once_more(false, true, true));
+        }
+        assert!(!keyed.once_more(false, true, true));
+        assert!(keyed.in_doubt, "the first one may have been committed");
+        let mut unkeyed = Tries::default();
+        assert!(unkeyed.once_more(false, true, false), "nothing was sent");
+        assert!(!unkeyed.once_more(true, true, false) && unkeyed.in_doubt);
+        let mut refused = Tries::default();
+        assert!(!refused.once_more(false, false, true) && !refused.in_doubt);
     }
 }
