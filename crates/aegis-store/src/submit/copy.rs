@@ -30,11 +30,7 @@ pub(super) async fn write(
     batch: &Resolved,
     ids: &[Option<Uuid>],
 ) -> Result<Option<Vec<Submitted>>, StoreError> {
-    if batch.tasks.len()
-        < std::env::var("COPY_FROM")
-            .ok()
-            .and_then(|v| v.parse().ok())
-            .unwrap_or(COPY_FROM)
+    if batch.tasks.len() < COPY_FROM
         || !session.conn().is_named()
         || !batch.tasks.iter().all(stands_inline)
     {
