@@ -133,6 +133,33 @@ async fn a_row_that_is_held_for_too_long_is_left_alone_and_told() {
 }
 
 #[tokio::test]
+async fn a_row_that_could_not_be_judged_is_not_told_with_the_state_of_the_one_before_it() {
+    let bed = Bed::new().await;
+    let ids = bed.submit_many("k", 2).await;
+    bed.sql(&format!(
+        "create function public.breaks() returns trigger language plpgsql as
+            $$ begin if new.task = '{}' then raise exception using errcode = 'check_violation', message = 'it breaks'; end if; return new; end $$;
+        create trigger breaks before insert on aegis.task_event for each row execute function public.breaks()",
+        ids[1]
+    ))
+    .await;
+    let done = bed
+        .store
+        .change(&ids, Change::Cancel, &by("x"), false)
+        .await
+        .unwrap();
+    assert_eq!(
+        (done[0].state, done[0].answer.word()),
+        (Some(State::Ready), "cancelled")
+    );
+    assert_eq!(
+        (done[1].state, done[1].answer.word()),
+        (None, "refused"),
+        "{done:?}"
+    );
+}
+
+#[tokio::test]
 async fn two_sweeps_at_once_change_each_task_once() {
     let bed = Bed::new().await;
     let ids = bed.submit_many("k", 1200).await;
