@@ -36,6 +36,8 @@ use stage::Stage;
 const LOOK: Duration = Duration::from_millis(50);
 /// After the last fault everything has to end in so long; later is stranded.
 const SETTLE: Duration = Duration::from_secs(150);
+/// After the database was away it takes a moment until somebody holds a task again.
+const BUSY_WITHIN: Duration = Duration::from_secs(8);
 const DRAIN: Duration = Duration::from_secs(20);
 
 /// How a drill is run.
@@ -175,11 +177,19 @@ impl Drill {
             }
             Fault::WorkerTerminated => {
                 // With tasks in its hands, where there is one: a drain of nobody shows nothing.
-                let busy = stage.busy().await;
-                let held = |one: &Process| {
-                    self.is_awake(one) && one.pid().is_some_and(|pid| busy.contains(&pid))
-                };
-                let found = stage.workers.iter().position(held);
+                let deadline = Instant::now() + BUSY_WITHIN;
+                let mut found = None;
+                while found.is_none() && Instant::now() < deadline {
+                    let busy = stage.busy().await;
+                    let held = |one: &Process| {
+                        self.is_awake(one) && one.pid().is_some_and(|pid| busy.contains(&pid))
+                    };
+                    found = stage.workers.iter().position(held);
+                    if found.is_none() {
+                        self.look(stage)?;
+                        tokio::time::sleep(LOOK).await;
+                    }
+                }
                 let worker = match found {
                     Some(n) => Some(stage.workers.swap_remove(n)),
                     None => self.pick(stage),
