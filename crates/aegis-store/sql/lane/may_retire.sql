@@ -1,5 +1,5 @@
 -- May a release, a build or a worker go: would a stored task lose its last reader? Lanes that incarnations of it read and no
--- other accepting worker with a living lease does, with the tasks that stand there, live and parked. `risky`: what its workers
+-- other accepting worker with a living lease, of a release that is not paused, does, with the tasks that stand there, live and parked. `risky`: what its workers
 -- may still write into lanes that the others read today. One statement, one snapshot.
 --
 -- lock: none
@@ -15,7 +15,8 @@ leaver AS MATERIALIZED (
     WHERE w.id = :worker?::uuid OR w.release = :release?::text OR w.build = :build?::text),
 keeper AS MATERIALIZED (
     SELECT w.id FROM aegis.worker w JOIN aegis.worker_lease l ON l.worker = w.id
-    WHERE w.state = 0 AND l.lease_until > clock_timestamp() AND NOT EXISTS (SELECT FROM leaver v WHERE v.id = w.id)),
+    WHERE w.state = 0 AND l.lease_until > clock_timestamp() AND NOT EXISTS (SELECT FROM leaver v WHERE v.id = w.id)
+        AND NOT EXISTS (SELECT FROM aegis.pause p WHERE p.scope = 'release' AND p.value = w.release)),
 reads AS MATERIALIZED (
     SELECT DISTINCT c.queue, c.kind, c.reads_min, c.reads_max FROM keeper k JOIN aegis.worker_capability c ON c.worker = k.id),
 theirs AS MATERIALIZED (

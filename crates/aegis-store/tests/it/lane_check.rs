@@ -70,6 +70,21 @@ async fn a_release_may_go_when_another_reads_what_it_reads() {
 }
 
 /// Runs that had ended, kept for their results, were counted as still draining (restate #4123).
+/// Workers of a paused release claim nothing: whoever counts on them strands what is stored.
+#[tokio::test]
+async fn a_paused_release_is_nobody_to_leave_tasks_to() {
+    let bed = Bed::new().await;
+    serving(&bed, "old", 1, 1, 1).await;
+    serving(&bed, "new", 1, 1, 1).await;
+    stored(&bed, 1).await;
+    assert!(matches!(retire(&bed, "old").await.answer, Answer::Yes));
+    bed.store
+        .pause(PauseScope::Release, "new", "ann", "it charges twice")
+        .await
+        .unwrap();
+    assert_eq!(no(&retire(&bed, "old").await).lanes_total, 1);
+}
+
 #[tokio::test]
 async fn te_53_what_has_ended_holds_nobody() {
     let bed = Bed::new().await;
