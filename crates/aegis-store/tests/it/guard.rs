@@ -15,7 +15,7 @@ use crate::support::Bed;
 
 /// One way in which a row, its owner or its database can differ from what is held: a name and the SQL that makes it so.
 /// `:t` is the task, `:w` its owner, `:x` another worker that is alive.
-pub(crate) const DIFFERENCES: [(&str, &str); 13] = [
+pub(crate) const DIFFERENCES: [(&str, &str); 17] = [
     (
         "owner",
         "update aegis.task set owner = ':x' where id = ':t'",
@@ -60,6 +60,19 @@ pub(crate) const DIFFERENCES: [(&str, &str); 13] = [
     (
         "another database",
         "update aegis.database set system_identifier = system_identifier + 1",
+    ),
+    (
+        "no lease at all",
+        "delete from aegis.worker_lease where worker = ':w'",
+    ),
+    (
+        "scheduled",
+        "update aegis.task set state = 0, run_at = now() where id = ':t'",
+    ),
+    ("waiting", "update aegis.task set state = 3 where id = ':t'"),
+    (
+        "reconciling",
+        "update aegis.task set state = 4 where id = ':t'",
     ),
     (
         "epoch and rev below",

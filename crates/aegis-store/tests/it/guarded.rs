@@ -17,12 +17,36 @@ pub(crate) const CASES: [&str; 7] = [
     "task/step",
 ];
 
+/// How `task/dispatch` is called; the other statements do not look at it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Call {
+    pub(crate) class: Class,
+    pub(crate) probed: bool,
+}
+
+/// A new blind operation.
+pub(crate) const BLIND: Call = Call {
+    class: Class::Blind,
+    probed: false,
+};
+
 /// Writes by the named statement for all of `held`; answers the tasks that were written.
 pub(crate) async fn write<S: Session + ?Sized>(
     client: &S,
     statement: &str,
     held: &[Held],
     lane: i32,
+) -> Result<Vec<Uuid>, Error> {
+    write_as(client, statement, held, lane, BLIND).await
+}
+
+/// The same with a say in the dispatch.
+pub(crate) async fn write_as<S: Session + ?Sized>(
+    client: &S,
+    statement: &str,
+    held: &[Held],
+    lane: i32,
+    call: Call,
 ) -> Result<Vec<Uuid>, Error> {
     let ids: Vec<Uuid> = held.iter().map(|one| one.task).collect();
     let claim_ids: Vec<Uuid> = held.iter().map(|one| one.claim_id).collect();
@@ -66,7 +90,7 @@ pub(crate) async fn write<S: Session + ?Sized>(
                 operation: "new",
                 name: "n",
                 key: "k",
-                class: Class::Blind.number(),
+                class: call.class.number(),
                 protocol: 1,
                 timeout_ms: 1,
                 quiet_ms: 1,
@@ -74,7 +98,7 @@ pub(crate) async fn write<S: Session + ?Sized>(
                 key_valid_ms: None,
                 fingerprint: b"f",
                 request: None,
-                probed: false,
+                probed: call.probed,
                 lane
             }),
         )

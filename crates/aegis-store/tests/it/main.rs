@@ -22,6 +22,7 @@ mod interleave_write;
 mod lane_check;
 mod life;
 mod lineage;
+mod mutants;
 mod observe;
 mod order;
 mod partitions;
