@@ -116,11 +116,15 @@ fn the_corpus_is_read_or_refused_in_order() {
     for url in URLS {
         StoreConfig::from_url(url).ok();
     }
-    TRACES.iter().for_each(|text| trace_holds(text));
-    RANGES.iter().for_each(|text| range_holds(text));
-    INPUTS
-        .iter()
-        .for_each(|text| input_holds(text.as_bytes().to_vec()));
+    for text in TRACES {
+        trace_holds(text);
+    }
+    for text in RANGES {
+        range_holds(text);
+    }
+    for text in INPUTS {
+        input_holds(text.as_bytes().to_vec());
+    }
     for password in [
         "hunter2",
         "p@hunter2",
