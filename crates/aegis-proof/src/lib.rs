@@ -5,7 +5,7 @@
 //! [`aegis_model::operation::next_step`], a change of state goes through [`aegis_model::state::next`]. What surrounds them here
 //! (a database with one row a task, processes, a downstream, a network that loses answers) is written for this purpose.
 //!
-//! Each invariant of [`properties`] has a name; each [`Mutant`] takes one rule away, and a test shows that the exploration
+//! Each invariant of [`INVARIANTS`] has a name; each [`Mutant`] takes one rule away, and a test shows that the exploration
 //! finds a counterexample.
 //!
 //! Never: a rule of the engine that exists only here.

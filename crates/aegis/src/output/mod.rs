@@ -129,7 +129,7 @@ pub(crate) fn raw(bytes: &[u8]) {
     kept(stdout.write_all(bytes).and_then(|()| stdout.flush()));
 }
 
-/// A part of a long answer; it is out at the latest when [`line`] or [`raw`] ends it.
+/// A part of a long answer; it is out at the latest when [`line()`] or [`raw`] ends it.
 pub(crate) fn part(text: &str) {
     kept(std::io::stdout().lock().write_all(text.as_bytes()));
 }
