@@ -1,7 +1,7 @@
 //! A proxy before PostgreSQL that cuts a connection at a statement's frames: before they are forwarded, after, or when the
 //! server has answered.
 //!
-//! Invariants: only whole batches are forwarded ([`frames`]); a cut happens once for each time that it is armed, and is
+//! Invariants: only whole batches are forwarded (`frames`); a cut happens once for each time that it is armed, and is
 //! counted when it happens. Must never keep an accepted connection whose server is gone.
 
 mod frames;

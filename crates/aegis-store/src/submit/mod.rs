@@ -3,8 +3,8 @@
 //! Invariants: everything is checked before anything is written; a batch is written whole or not at all; the same key with
 //! the same payload gives the same task; a notification is a hint, sent after the commit and outside of it.
 //!
-//! Rooms: [`check`] before anything is written, [`resolve`] from names to ids, [`keys`], [`write`] in one statement, [`copy`]
-//! for large batches, [`wake`].
+//! Rooms: `check` before anything is written, `resolve` from names to ids, `keys`, `write` in one statement, `copy`
+//! for large batches, `wake`.
 
 mod check;
 mod copy;
