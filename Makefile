@@ -9,7 +9,7 @@ export AEGIS_BUILD_COMMIT ?= $(shell git rev-parse HEAD 2>/dev/null)
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench bench-peers chaos dev model-deep mutants test-pg18
+.PHONY: help demo test lint bench bench-peers chaos chaos-seeds dev model-deep mutants test-pg18
 
 help: ## this list
 	@awk -F ': ## ' '/^[a-z0-9-]+: ## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -32,6 +32,10 @@ bench: ## the benchmarks, in release; ARGS="…" reaches them
 bench-peers: ## Aegis and its peers on the same work, each at its best; ARGS="--only awa --jobs 5000 --rounds 1" reaches it
 	@scripts/prepare demo
 	cargo run --locked --release --package aegis-bench -- peers --fetch-postgres $(ARGS)
+
+chaos-seeds: ## the three fixed seeds of chaos and the broken database, as tests
+	@scripts/prepare test
+	cargo test --locked --package aegis --test it -- --ignored drill::
 
 chaos: ## real processes, killed, frozen and cut off: SEED=n (random by default), MINUTES=n, CUTS=n; leaves DIR=a new folder
 	@scripts/prepare demo

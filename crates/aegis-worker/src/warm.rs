@@ -16,7 +16,7 @@ use crate::writer::jittered;
 
 /// Between the looks after tasks were found, in milliseconds. Where tasks keep coming only the first counts: a claim has a fixed
 /// cost, so a shorter one would cost a busy database more than it gives.
-const PAUSES_MS: [u64; 6] = [2, 4, 8, 16, 32, 80];
+const PAUSES_MS: [u64; 6] = [2, 4, 8, 16, 24, 24];
 /// Until the only look after a hint of which others took the tasks.
 const AFTER_HINT: Duration = Duration::from_millis(NOTIFY_EVERY_MS + NOTIFY_EVERY_MS / 4);
 
