@@ -11,17 +11,23 @@ const WHY: &str = "a crate that needs what stands above it cannot be understood 
 
 /// Lowest first. A crate may use those of lower rows.
 const LAYERS: [&[&str]; 5] = [
-    &["aegis-devpg", "aegis-model", "aegis-telemetry"],
     &[
+        "aegis-catalog",
+        "aegis-devpg",
+        "aegis-model",
+        "aegis-telemetry",
+    ],
+    &[
+        "aegis-backfill",
+        "aegis-ddl",
         "aegis-protocol",
         "aegis-store",
         "aegis-audit",
-        "aegis-migrate",
         "aegis-release",
         "aegis-supply",
         "aegis-gitops",
     ],
-    &["aegis-worker"],
+    &["aegis-migrate", "aegis-worker"],
     &[
         "aegis-server",
         "aegis-console",
@@ -40,9 +46,12 @@ const BESIDE: [(&str, &[&str]); 3] = [
     ("aegis-proof", &["aegis-model"]),
     (
         "aegis-testkit",
-        &["aegis-devpg", "aegis-model", "aegis-store"],
+        &["aegis-devpg", "aegis-migrate", "aegis-model", "aegis-store"],
     ),
-    ("xtask", &["aegis-devpg", "aegis-model"]),
+    (
+        "xtask",
+        &["aegis-catalog", "aegis-ddl", "aegis-devpg", "aegis-model"],
+    ),
 ];
 
 /// A crate of the workspace and the crates of the workspace that it uses outside tests.

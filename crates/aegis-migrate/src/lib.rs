@@ -1,0 +1,1 @@
+//! `aegis migrate` without its command line: changes, their lock, the ledger in the target, the runner, switch and contract.
