@@ -1,1 +1,3 @@
 //! `aegis migrate` without its command line: changes, their lock, the ledger in the target, the runner, switch and contract.
+
+pub mod contract;
