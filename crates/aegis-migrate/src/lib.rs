@@ -1,3 +1,6 @@
 //! `aegis migrate` without its command line: changes, their lock, the ledger in the target, the runner, switch and contract.
 
+pub mod change;
 pub mod contract;
+pub mod lock;
+pub mod set;

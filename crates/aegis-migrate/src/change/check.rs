@@ -1,0 +1,544 @@
+//! The rules of a change that its form cannot say: names, files, and what belongs together.
+//!
+//! Invariants: all that is wrong is told, each with its key and line.
+//!
+//! Never: a rule about what a statement does; that is judged from the statement.
+
+use std::collections::BTreeSet;
+
+use super::document::is_sql;
+use super::id::Phase;
+use super::locate::Located;
+use super::problem::Problem;
+use super::{CHANGE_FILE, Change, Files};
+
+/// The longest name in PostgreSQL.
+const NAME_BYTES_MAX: usize = 63;
+/// The shortest observation that can show anything: looks are ten seconds apart.
+const OBSERVE_SECONDS_MIN: u64 = 30;
+
+/// A file that a key names.
+pub(super) struct Named<'a> {
+    pub(super) key: &'static str,
+    pub(super) file: &'a str,
+    pub(super) phase: Phase,
+}
+
+/// All files that a change names.
+pub(super) fn named(change: &Change) -> Vec<Named<'_>> {
+    let expand = change.expand.as_ref();
+    let migrate = change.migrate.as_ref();
+    let contract = change.contract.as_ref();
+    let keys = [
+        (
+            Phase::Expand,
+            "expand.sql",
+            expand.and_then(|e| e.sql.as_deref()),
+        ),
+        (
+            Phase::Expand,
+            "expand.opaque.verify",
+            expand
+                .and_then(|e| e.opaque.as_ref())
+                .map(|o| o.verify.as_str()),
+        ),
+        (
+            Phase::Migrate,
+            "migrate.sql",
+            migrate.and_then(|m| m.sql.as_deref()),
+        ),
+        (
+            Phase::Migrate,
+            "migrate.after_backfill",
+            migrate.and_then(|m| m.after_backfill.as_deref()),
+        ),
+        (
+            Phase::Migrate,
+            "migrate.opaque.verify",
+            migrate
+                .and_then(|m| m.opaque.as_ref())
+                .map(|o| o.verify.as_str()),
+        ),
+        (
+            Phase::Migrate,
+            "backfill.statement",
+            change
+                .backfill
+                .as_ref()
+                .and_then(|b| b.statement.as_deref()),
+        ),
+        (
+            Phase::Migrate,
+            "reconcile.sql",
+            change.reconcile.as_ref().and_then(|r| r.sql.as_deref()),
+        ),
+        (
+            Phase::Contract,
+            "contract.tighten",
+            contract.and_then(|c| c.tighten.as_deref()),
+        ),
+        (
+            Phase::Contract,
+            "contract.sql",
+            contract.map(|c| c.sql.as_str()),
+        ),
+        (
+            Phase::Contract,
+            "contract.opaque.verify",
+            contract
+                .and_then(|c| c.opaque.as_ref())
+                .map(|o| o.verify.as_str()),
+        ),
+    ];
+    keys.into_iter()
+        .filter_map(|(phase, key, file)| file.map(|file| Named { key, file, phase }))
+        .collect()
+}
+
+/// Adds what is wrong to `problems`.
+pub(super) fn rules(
+    change: &Change,
+    files: &Files,
+    located: &Located<'_>,
+    problems: &mut Vec<Problem>,
+) {
+    let mut rules = Rules {
+        change,
+        path: format!("{}/{CHANGE_FILE}", change.path),
+        located,
+        problems,
+    };
+    rules.names();
+    rules.files(files);
+    rules.phases();
+    rules.reasons();
+    rules.sync();
+    rules.backfill();
+    rules.throttle();
+    rules.reconcile();
+    rules.switch();
+    rules.contract();
+}
+
+struct Rules<'a> {
+    change: &'a Change,
+    path: String,
+    located: &'a Located<'a>,
+    problems: &'a mut Vec<Problem>,
+}
+
+impl Rules<'_> {
+    fn refuse(&mut self, key: &str, what: impl Into<String>, help: &str) {
+        let mut problem = Problem::of_file(&self.path, what, help);
+        problem.line = self.located.line(key);
+        problem.key = Some(key.to_owned());
+        self.problems.push(problem);
+    }
+
+    /// A name as the catalog has it.
+    fn name(&mut self, key: &str, name: &str) {
+        if name.is_empty() || name.len() > NAME_BYTES_MAX || name.contains('\0') {
+            let what = format!("`{}` has {} bytes", name.escape_default(), name.len());
+            self.refuse(
+                key,
+                what,
+                "write a name of 1 to 63 bytes as the catalog has it, without quotes",
+            );
+        } else if name.len() > 1 && name.starts_with('"') && name.ends_with('"') {
+            let what = format!("{name} has quotes around it");
+            self.refuse(
+                key,
+                what,
+                "write the name as the catalog has it; quotes are added where they are needed",
+            );
+        }
+    }
+
+    fn list(&mut self, key: &str, names: &[String], what_for: &str) {
+        if names.is_empty() {
+            self.refuse(key, "the list is empty", what_for);
+        }
+        let mut seen = BTreeSet::new();
+        for name in names {
+            self.name(key, name);
+            if !seen.insert(name) {
+                self.refuse(key, format!("`{name}` stands there twice"), "write it once");
+            }
+        }
+    }
+
+    fn names(&mut self) {
+        self.name("schema", &self.change.schema);
+        let schema = &self.change.schema;
+        if schema.starts_with("pg_") || schema == "information_schema" || schema == "aegis_migrate"
+        {
+            let what = format!("`{schema}` belongs to the server or to this tool");
+            self.refuse("schema", what, "write the schema of the application");
+        }
+        if let Some(role) = &self.change.run_as {
+            self.name("run_as", role);
+        }
+        let id = &self.change.id;
+        if self.change.requires.iter().any(|at| at.id == *id) {
+            self.refuse(
+                "requires",
+                "a change cannot require itself",
+                "its phases come in their order by themselves; remove the line",
+            );
+        }
+    }
+
+    fn files(&mut self, files: &Files) {
+        let mut used = BTreeSet::new();
+        for Named { key, file, .. } in named(self.change) {
+            if file.contains(['/', '\\']) || !is_sql(file) {
+                let what =
+                    format!("`{file}` is not the name of an .sql file in the change's folder");
+                self.refuse(key, what, "write the bare name, such as expand.sql");
+                continue;
+            }
+            if !used.insert(file.to_owned()) {
+                let what = format!("`{file}` is named by another key too");
+                self.refuse(
+                    key,
+                    what,
+                    "each file has one place; give each key a file of its own",
+                );
+            }
+            // One that is there and is not UTF-8 was told.
+            let there = files.get(&format!("{}/{file}", self.change.id)).is_some();
+            match self.change.file(file) {
+                None if !there => {
+                    let what = format!("there is no file `{file}` in {}", self.change.path);
+                    self.refuse(key, what, "write it, or remove the key");
+                }
+                Some(sql) if sql.text.trim().is_empty() => {
+                    let what = format!("`{file}` is empty");
+                    self.refuse(
+                        key,
+                        what,
+                        "write its statements, or remove the file and the key",
+                    );
+                }
+                _ => {}
+            }
+        }
+        for name in files.below(self.change.id.as_str()) {
+            if is_sql(name) && !used.contains(name) {
+                self.problems.push(Problem::of_file(
+                    format!("{}/{name}", self.change.path),
+                    "change.toml does not name it, so it would never run",
+                    "name it in change.toml, or move it away; there are no down files: `aegis migrate abandon ID` goes back",
+                ));
+            }
+        }
+    }
+
+    fn phases(&mut self) {
+        if !Phase::ALL.into_iter().any(|phase| self.change.has(phase)) {
+            self.problems.push(Problem::of_file(
+                &self.path,
+                "the change does nothing",
+                "write at least one of [expand], [migrate], [sync], [backfill], [contract]",
+            ));
+        }
+        if self
+            .change
+            .expand
+            .as_ref()
+            .is_some_and(|expand| expand.sql.is_none())
+        {
+            self.refuse("expand", "it names no file", "write sql = \"expand.sql\"");
+        }
+        if let Some(migrate) = &self.change.migrate
+            && migrate.sql.is_none()
+            && migrate.after_backfill.is_none()
+        {
+            self.refuse("migrate", "it names no file", "write sql = \"migrate.sql\"");
+        }
+        if self
+            .change
+            .migrate
+            .as_ref()
+            .is_some_and(|migrate| migrate.after_backfill.is_some())
+            && self.change.backfill.is_none()
+        {
+            self.refuse(
+                "migrate.after_backfill",
+                "there is no [backfill] that it could come after",
+                "call it sql",
+            );
+        }
+    }
+
+    fn reasons(&mut self) {
+        let change = self.change;
+        let overrides = [
+            ("expand.compatible", change.compatible(Phase::Expand)),
+            ("migrate.compatible", change.compatible(Phase::Migrate)),
+        ];
+        for (key, rules) in overrides {
+            let mut seen = BTreeSet::new();
+            for one in rules {
+                if one.reason.trim().is_empty() {
+                    let what = format!("the reason for `{}` is blank", one.rule);
+                    self.refuse(key, what, "say why the previous version lives with it");
+                }
+                if !seen.insert(one.rule.as_str()) {
+                    let what = format!("`{}` stands there twice", one.rule);
+                    self.refuse(key, what, "write it once");
+                }
+            }
+        }
+        for (key, phase) in [
+            ("expand.opaque", Phase::Expand),
+            ("migrate.opaque", Phase::Migrate),
+            ("contract.opaque", Phase::Contract),
+        ] {
+            if change
+                .opaque(phase)
+                .is_some_and(|opaque| opaque.reason.trim().is_empty())
+            {
+                self.refuse(
+                    key,
+                    "the reason is blank",
+                    "say why it cannot be written as plain statements",
+                );
+            }
+        }
+    }
+
+    fn sync(&mut self) {
+        let Some(sync) = &self.change.sync else {
+            return;
+        };
+        self.name("sync.table", &sync.table);
+        self.list(
+            "sync.old",
+            &sync.old,
+            "name the columns that the previous version writes",
+        );
+        self.list(
+            "sync.new",
+            &sync.new,
+            "name the columns that the new version writes",
+        );
+        if let Some(both) = sync.old.iter().find(|name| sync.new.contains(name)) {
+            let what = format!("`{both}` is an old column too");
+            self.refuse("sync.new", what, "a column belongs to one side");
+        }
+        let sides = [
+            ("sync.forward", &sync.forward, &sync.new, "new"),
+            ("sync.backward", &sync.backward, &sync.old, "old"),
+        ];
+        for (key, expressions, columns, side) in sides {
+            for column in columns
+                .iter()
+                .filter(|column| !expressions.contains_key(*column))
+            {
+                let what = format!("no expression for the {side} column `{column}`");
+                self.refuse(key, what, "write one; a side without it would go stale");
+            }
+            for (column, expression) in expressions {
+                let whole = format!("{key}.{column}");
+                if !columns.contains(column) {
+                    let what = format!("`{column}` is not one of the {side} columns");
+                    self.refuse(&whole, what, "name it there, or remove the line");
+                }
+                if expression.trim().is_empty() {
+                    self.refuse(
+                        &whole,
+                        "the expression is blank",
+                        "write an expression over the other side",
+                    );
+                }
+            }
+        }
+    }
+
+    fn backfill(&mut self) {
+        let Some(backfill) = &self.change.backfill else {
+            return;
+        };
+        if let Some(table) = &backfill.table {
+            self.name("backfill.table", table);
+        } else if self.change.sync.is_none() {
+            self.refuse(
+                "backfill",
+                "it has no table",
+                "write table = \"…\", since there is no [sync] to take it from",
+            );
+        }
+        self.list(
+            "backfill.key",
+            &backfill.key,
+            "name a unique, NOT NULL, immutable key, such as [\"id\"]",
+        );
+        match (backfill.set.as_deref(), &backfill.statement) {
+            (Some("sync.forward"), None) if self.change.sync.is_none() => self.refuse(
+                "backfill.set",
+                "there is no [sync]",
+                "write [sync], or statement = \"backfill.sql\"",
+            ),
+            (Some("sync.forward"), None) | (None, Some(_)) => {}
+            (Some("sync.forward"), Some(_)) => self.refuse(
+                "backfill.statement",
+                "set stands there too",
+                "write one of them",
+            ),
+            (Some(other), _) => {
+                let what = format!("`{other}` is nothing to set");
+                self.refuse(
+                    "backfill.set",
+                    what,
+                    "write \"sync.forward\", or statement = \"backfill.sql\"",
+                );
+            }
+            (None, None) => self.refuse(
+                "backfill",
+                "it does not say what to write",
+                "write set = \"sync.forward\", or statement = \"backfill.sql\"",
+            ),
+        }
+        let batch = backfill.batch;
+        if batch.start == 0 || batch.max < batch.start || batch.max > 1_000_000 {
+            let what = format!("start {} and max {} rows", batch.start, batch.max);
+            self.refuse("backfill.batch", what, "write 1 <= start <= max <= 1000000");
+        }
+        if !(10..=60_000).contains(&batch.target_ms) {
+            let what = format!("target_ms is {}", batch.target_ms);
+            self.refuse("backfill.batch", what, "write 10 to 60000 (ms)");
+        }
+    }
+
+    fn throttle(&mut self) {
+        let throttle = self.change.throttle.clone();
+        let zeros = [
+            ("throttle.max_lag_bytes", throttle.max_lag_bytes == Some(0)),
+            (
+                "throttle.max_slot_bytes",
+                throttle.max_slot_bytes == Some(0),
+            ),
+            (
+                "throttle.max_wal_bytes_s",
+                throttle.max_wal_bytes_s == Some(0),
+            ),
+        ];
+        for (key, _) in zeros.into_iter().filter(|(_, zero)| *zero) {
+            self.refuse(
+                key,
+                "0 would stop it for ever",
+                "write a limit above 0; `aegis migrate backfill pause` stops it",
+            );
+        }
+        for (key, text) in [
+            ("throttle.query", &throttle.query),
+            ("throttle.file", &throttle.file),
+        ] {
+            if text.as_ref().is_some_and(|text| text.trim().is_empty()) {
+                self.refuse(key, "it is blank", "remove the key");
+            }
+        }
+        if self.change.backfill.is_none() && throttle != super::Throttle::default() {
+            self.refuse(
+                "throttle",
+                "there is no [backfill] that it could hold back",
+                "remove it",
+            );
+        }
+    }
+
+    fn reconcile(&mut self) {
+        let Some(reconcile) = &self.change.reconcile else {
+            return;
+        };
+        match (reconcile.compare.as_deref(), &reconcile.sql) {
+            (Some("sync"), None) if self.change.sync.is_none() => self.refuse(
+                "reconcile.compare",
+                "there is no [sync]",
+                "write [sync], or sql = \"reconcile.sql\"",
+            ),
+            (Some("sync"), None) | (None, Some(_)) => {}
+            (Some(other), None) => {
+                let what = format!("`{other}` is nothing to compare");
+                self.refuse(
+                    "reconcile.compare",
+                    what,
+                    "write \"sync\", or sql = \"reconcile.sql\"",
+                );
+            }
+            _ => self.refuse(
+                "reconcile",
+                "it wants either compare or sql",
+                "write compare = \"sync\", or sql = \"reconcile.sql\"",
+            ),
+        }
+    }
+
+    fn switch(&mut self) {
+        let Some(switch) = &self.change.switch else {
+            return;
+        };
+        for (key, sides) in [
+            ("switch.reads", &switch.reads),
+            ("switch.writes", &switch.writes),
+        ] {
+            self.list(key, sides, "write [\"old\", \"new\"]");
+            if let Some(other) = sides
+                .iter()
+                .find(|side| !["old", "new"].contains(&side.as_str()))
+            {
+                let what = format!("`{other}` is no side");
+                self.refuse(key, what, "write old or new");
+            }
+        }
+        if switch.cache_ttl_ms > 600_000 {
+            let what = format!("{} ms is longer than ten minutes", switch.cache_ttl_ms);
+            self.refuse("switch.cache_ttl_ms", what, "write 0 to 600000");
+        }
+    }
+
+    fn contract(&mut self) {
+        let Some(contract) = &self.change.contract else {
+            return;
+        };
+        if !contract.revoke_from.is_empty() {
+            self.list(
+                "contract.revoke_from",
+                &contract.revoke_from,
+                "name the runtime roles",
+            );
+        }
+        if contract.observe.0.as_secs() < OBSERVE_SECONDS_MIN {
+            let what = format!("{} is too short to see anything", contract.observe);
+            self.refuse(
+                "contract.observe",
+                what,
+                "looks are ten seconds apart; write 30s or more",
+            );
+        }
+        if contract.evidence.is_empty() {
+            self.refuse(
+                "contract.evidence",
+                "nothing would have to be shown",
+                "name what must be shown before anything is dropped",
+            );
+        }
+        let mut seen = BTreeSet::new();
+        for need in &contract.evidence {
+            if !seen.insert(*need) {
+                let what = format!("`{need}` stands there twice");
+                self.refuse("contract.evidence", what, "write it once");
+            }
+        }
+        if seen.contains(&crate::contract::need::Need::Reconciled)
+            && self.change.reconcile.is_none()
+        {
+            self.refuse(
+                "contract.evidence",
+                "`reconciled` cannot be shown without [reconcile]",
+                "write [reconcile], or leave it out",
+            );
+        }
+    }
+}
