@@ -3,4 +3,5 @@
 pub mod change;
 pub mod contract;
 pub mod lock;
+pub mod new;
 pub mod set;

@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use clap::{ColorChoice, Parser, Subcommand, ValueEnum};
 
-use crate::commands::{completion, db, demo, dev, doctor, drill, lane, operation, task, worker};
+use crate::commands::{
+    completion, db, demo, dev, doctor, drill, lane, migrate, operation, task, worker,
+};
 use crate::database::DatabaseArguments;
 use crate::output::Output;
 
@@ -88,6 +90,9 @@ pub(crate) enum Command {
     Drill(drill::DrillArguments),
     /// Installs, inspects, adopts and maintains the database.
     Db(db::DbArguments),
+    /// Schemas of anybody by expand, migrate, switch, contract: lint, run, backfill, prove.
+    #[command(after_help = migrate::EXIT_CODES)]
+    Migrate(Box<migrate::MigrateArguments>),
     /// Prints what a shell needs to complete the command line.
     #[command(after_help = completion::EXAMPLES)]
     Completion(completion::CompletionArguments),

@@ -31,6 +31,8 @@ pub(crate) enum Exit {
     Unknown,
     /// A worker's own code; see the worker's guide.
     Worker(u8),
+    /// A code of `aegis migrate`; see its guide.
+    Migrate(u8),
 }
 
 impl From<Exit> for ExitCode {
@@ -48,7 +50,7 @@ impl From<Exit> for ExitCode {
             Exit::Warning => 20,
             Exit::Critical => 21,
             Exit::Unknown => 22,
-            Exit::Worker(code) => code,
+            Exit::Worker(code) | Exit::Migrate(code) => code,
         })
     }
 }

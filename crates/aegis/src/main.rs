@@ -89,6 +89,9 @@ async fn run(arguments: Arguments) -> Result<Exit, Failure> {
         Command::Doctor(doctor) => commands::doctor::run(doctor, &database, output).await,
         Command::Drill(drill) => Box::pin(commands::drill::run(drill, output)).await,
         Command::Db(db) => commands::db::run(db, &database, output).await,
+        Command::Migrate(migrate) => {
+            Box::pin(commands::migrate::run(*migrate, &database, output)).await
+        }
         Command::Completion(completion) => commands::completion::run(&completion),
         Command::Version => commands::version::run(output),
     }

@@ -8,6 +8,7 @@ pub(crate) mod doctor;
 pub(crate) mod drill;
 pub(crate) mod find;
 pub(crate) mod lane;
+pub(crate) mod migrate;
 pub(crate) mod operation;
 pub(crate) mod task;
 pub(crate) mod version;

@@ -1,0 +1,89 @@
+//! `aegis migrate`: one file a verb.
+//!
+//! Invariants: the exit codes are those of [`EXIT_CODES`], in `--help` and in `docs/guides/migrate.md`; what a program reads is
+//! on stdout.
+
+mod new;
+
+use std::path::PathBuf;
+
+use aegis_migrate::change::Problems;
+use clap::{Args, Subcommand};
+
+use crate::database::DatabaseArguments;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output::Output;
+
+/// Below the verbs.
+pub(crate) const EXIT_CODES: &str = "\
+Exit codes:
+   0  ok; `outcome` says applied, nothing or ahead
+   2  usage: the command line, the folder or a file makes no sense
+   3  lint: a statement may not run where it stands
+  10  busy: another run holds the mutex, which is named
+  11  checksum: history was edited
+  12  structure: the database is not what was applied
+  13  class: a statement may not run in this phase
+  14  lock budget: the locks could not be had in the tries allowed
+  15  unknown: what a killed step has left could not be told
+  16  fenced: another run has taken over
+  17  target: a pooler, a standby, the wrong database, or no connection
+  18  evidence: a contract could not be shown to be safe
+  19  ahead refused: the database is newer than this folder
+  20  SQL error
+  21  requires: something that must come before is not applied
+  22  interrupted";
+
+#[derive(Debug, Args)]
+pub(crate) struct MigrateArguments {
+    /// The folder of the changes, with migrations.lock.
+    #[arg(
+        long,
+        env = "AEGIS_MIGRATE_DIR",
+        hide_env_values = true,
+        global = true,
+        default_value = "migrations",
+        value_name = "FOLDER"
+    )]
+    dir: PathBuf,
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Makes the folder of a change, with every key explained.
+    New(new::NewArguments),
+}
+
+/// What every verb works on.
+pub(crate) struct Place<'a> {
+    /// The folder of the changes.
+    pub(crate) dir: PathBuf,
+    /// The database.
+    pub(crate) database: &'a DatabaseArguments,
+    /// How results are printed.
+    pub(crate) output: Output,
+}
+
+pub(crate) async fn run(
+    arguments: MigrateArguments,
+    database: &DatabaseArguments,
+    output: Output,
+) -> Result<Exit, Failure> {
+    let place = Place {
+        dir: arguments.dir,
+        database,
+        output,
+    };
+    match arguments.verb {
+        Verb::New(new) => new::run(&new, &place),
+    }
+}
+
+impl From<Problems> for Failure {
+    fn from(problems: Problems) -> Self {
+        Self::new(Exit::Migrate(problems.exit_code()), problems.to_string())
+    }
+}
