@@ -1,0 +1,166 @@
+//! Tables, views and their columns.
+
+use serde::{Deserialize, Serialize};
+
+use crate::name::Name;
+
+/// A table, partitioned or not, a view, a materialised view or a foreign table.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Relation {
+    /// Its name.
+    pub name: Name,
+    /// What it is.
+    pub kind: RelationKind,
+    /// The role that owns it.
+    pub owner: String,
+    /// Logged or not.
+    pub persistence: Persistence,
+    /// The table access method, where there is one.
+    pub access_method: Option<String>,
+    /// `None` is the database's own.
+    pub tablespace: Option<String>,
+    /// Storage parameters, sorted, as `name=value`.
+    pub options: Vec<String>,
+    /// Row security is on.
+    pub row_security: bool,
+    /// It holds for the owner too.
+    pub force_row_security: bool,
+    /// `default`, `full`, `nothing` or `index NAME`.
+    pub replica_identity: String,
+    /// Parents by INHERITS, in their order; a partition's parent is in `partition_of`.
+    pub inherits: Vec<Name>,
+    /// Its place in a partitioned table.
+    pub partition_of: Option<Partition>,
+    /// What it is partitioned by.
+    pub partition_key: Option<String>,
+    /// Its DEFAULT partition.
+    pub default_partition: Option<Name>,
+    /// The query of a view, as the server prints it with an empty search path.
+    pub definition: Option<String>,
+    /// The server of a foreign table, with its options.
+    pub foreign: Option<String>,
+    /// In the order of the table.
+    pub columns: Vec<Column>,
+    /// Bytes and rows; `None` when they were not asked for.
+    pub size: Option<Size>,
+}
+
+impl Relation {
+    /// The column of this name.
+    pub fn column(&self, name: &str) -> Option<&Column> {
+        self.columns.iter().find(|column| column.name == name)
+    }
+}
+
+/// What kind of relation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RelationKind {
+    /// A plain table, which may be a partition.
+    Table,
+    /// A partitioned table, which may be a partition too.
+    Partitioned,
+    /// A view.
+    View,
+    /// A materialised view.
+    Materialized,
+    /// A foreign table.
+    Foreign,
+}
+
+/// How a relation lasts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Persistence {
+    /// Logged.
+    Permanent,
+    /// UNLOGGED.
+    Unlogged,
+    /// Temporary.
+    Temporary,
+}
+
+/// A partition's place.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Partition {
+    /// The partitioned table.
+    pub parent: Name,
+    /// `FOR VALUES …` or `DEFAULT`.
+    pub bound: String,
+    /// DETACH CONCURRENTLY was cut short: only FINALIZE ends it.
+    pub detach_pending: bool,
+}
+
+/// A column.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Column {
+    /// Its name.
+    pub name: String,
+    /// From 1, without gaps.
+    pub position: i32,
+    /// With its modifier, as `character varying(20)`; the schema stands before a type that is not the server's.
+    pub data_type: String,
+    /// The type's own name: look in `Catalog::types` for domains, enums and composites.
+    pub type_name: Name,
+    /// Of an array: the name of the type of its elements.
+    pub element: Option<Name>,
+    /// When it differs from the type's own.
+    pub collation: Option<Name>,
+    /// The default's expression, or a generated column's.
+    pub default: Option<String>,
+    /// Whether that expression is the value itself.
+    pub generated: Generated,
+    /// GENERATED … AS IDENTITY.
+    pub identity: Identity,
+    /// No NULL may be written.
+    pub not_null: bool,
+    /// No NULL is there: false while a NOT NULL constraint is NOT VALID (PostgreSQL 18). True without NOT NULL.
+    pub not_null_valid: bool,
+    /// The constraint's name, where the server keeps one (PostgreSQL 18).
+    pub not_null_constraint: Option<String>,
+    /// When it differs from the type's own: `plain`, `external`, `extended`, `main`.
+    pub storage: Option<String>,
+    /// `pglz` or `lz4`, when chosen.
+    pub compression: Option<String>,
+    /// The table has it by itself, not only from a parent.
+    pub local: bool,
+}
+
+/// A generated column's kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Generated {
+    /// An ordinary column.
+    No,
+    /// STORED.
+    Stored,
+    /// VIRTUAL (PostgreSQL 18).
+    Virtual,
+}
+
+/// An identity column's kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Identity {
+    /// None.
+    No,
+    /// GENERATED ALWAYS.
+    Always,
+    /// GENERATED BY DEFAULT.
+    ByDefault,
+}
+
+/// How large a relation is.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Size {
+    /// The table with its TOAST, in bytes; a partitioned table has none of its own.
+    pub table_bytes: i64,
+    /// With its indexes.
+    pub total_bytes: i64,
+    /// The planner's estimate of rows; `None`: never analysed (reltuples is −1), not zero.
+    pub rows: Option<f64>,
+}
