@@ -49,6 +49,24 @@ pub enum Error {
         /// The one that is read here.
         format: u32,
     },
+    /// A file that is no sealed structure.
+    #[error(
+        "not a sealed structure (schema.<major>.json): {why}; make it again with `aegis migrate seal`"
+    )]
+    Sealed {
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A sealed structure of another format.
+    #[error(
+        "the sealed structure has format {found}, this program reads {format}; make it again with `aegis migrate seal`"
+    )]
+    SealedFormat {
+        /// The file's.
+        found: u32,
+        /// The one that is read here.
+        format: u32,
+    },
 }
 
 /// What to do about the failures that have a way out of their own.

@@ -8,9 +8,13 @@ mod error;
 mod model;
 mod name;
 mod scope;
+mod structure;
 
 pub use catalog::{Catalog, FORMAT};
 pub use error::Error;
 pub use model::*;
 pub use name::{Name, quote, shown};
 pub use scope::Scope;
+pub use structure::{
+    Delta, Difference, Fold, Key, Kind, MODEL, NotCompared, Severity, Shape, Structure, What,
+};
