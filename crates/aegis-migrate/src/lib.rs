@@ -2,6 +2,8 @@
 
 pub mod change;
 pub mod contract;
+pub mod foreign;
 pub mod lock;
 pub mod new;
 pub mod set;
+pub mod switch;

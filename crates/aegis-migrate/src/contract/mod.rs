@@ -4,10 +4,13 @@
 //! environment, and is used once; nothing is dropped in a transaction that has not seen its assertions hold.
 
 pub mod approval;
+pub mod attempt;
 pub mod bundle;
+pub mod door;
 pub mod envelope;
 pub mod fact;
 pub mod keyring;
+pub mod look;
 pub mod need;
 pub mod window;
 

@@ -1,5 +1,10 @@
 //! Tests of aegis-migrate, in one binary.
+#![expect(
+    clippy::unwrap_used,
+    reason = "helpers of tests may fail like the tests that they help"
+)]
 
 mod change;
+mod contract;
 mod folder;
 mod set;

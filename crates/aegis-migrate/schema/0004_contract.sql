@@ -1,0 +1,58 @@
+-- How an old form goes: a shut door, looks at who still needs it, people's word, approvals that are used once.
+
+-- One attempt a row; a reopened one stays as it was.
+CREATE TABLE IF NOT EXISTS aegis_migrate.contract (
+    change        text NOT NULL,
+    attempt       int NOT NULL CHECK (attempt >= 1),
+    closed_at     timestamptz NOT NULL,
+    closed_by     text NOT NULL,
+    release       text NOT NULL,
+    -- The privileges that were taken, so that reopening gives back exactly these.
+    taken         jsonb NOT NULL,
+    reopened_at   timestamptz,
+    reopened_by   text,
+    reopen_reason text,
+    done_at       timestamptz,
+    approval      text,
+    PRIMARY KEY (change, attempt),
+    CHECK ((reopened_at IS NULL) = (reopened_by IS NULL) AND (reopened_at IS NULL) = (reopen_reason IS NULL)),
+    CHECK (reopened_at IS NULL OR done_at IS NULL),
+    CHECK ((done_at IS NULL) = (approval IS NULL))
+);
+-- One attempt of a change is under way at most.
+CREATE UNIQUE INDEX IF NOT EXISTS contract_open ON aegis_migrate.contract (change) WHERE reopened_at IS NULL;
+
+-- A look: whether a need held at a moment. `holds` is NULL when the look failed.
+CREATE TABLE IF NOT EXISTS aegis_migrate.contract_look (
+    change  text NOT NULL,
+    attempt int NOT NULL,
+    need    text NOT NULL,
+    at      timestamptz NOT NULL,
+    source  text NOT NULL,
+    holds   boolean,
+    detail  text NOT NULL,
+    PRIMARY KEY (change, attempt, need, source, at),
+    FOREIGN KEY (change, attempt) REFERENCES aegis_migrate.contract
+);
+
+-- What a person answers for, as it was signed.
+CREATE TABLE IF NOT EXISTS aegis_migrate.contract_attestation (
+    change   text NOT NULL,
+    attempt  int NOT NULL,
+    need     text NOT NULL,
+    by_whom  text NOT NULL,
+    until    timestamptz NOT NULL,
+    reason   text NOT NULL,
+    envelope jsonb NOT NULL,
+    at       timestamptz NOT NULL DEFAULT clock_timestamp(),
+    PRIMARY KEY (change, attempt, need, by_whom, at),
+    FOREIGN KEY (change, attempt) REFERENCES aegis_migrate.contract
+);
+
+-- An approval counts once: its digest is the key.
+CREATE TABLE IF NOT EXISTS aegis_migrate.approval_used (
+    digest  text PRIMARY KEY,
+    change  text NOT NULL,
+    by_whom text[] NOT NULL,
+    at      timestamptz NOT NULL DEFAULT clock_timestamp()
+);

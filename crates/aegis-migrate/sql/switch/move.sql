@@ -1,0 +1,5 @@
+-- Moves a change's switch from the rev that was seen. $1 change, $2 rev seen, $3 reads, $4 writes, $5 cache_ttl_ms, $6 release, $7 by, $8 reason.
+-- Two movers at once: the second meets the primary key (23505).
+INSERT INTO aegis_migrate.switch (change, rev, reads, writes, cache_ttl_ms, release, made_by, reason)
+VALUES ($1, $2 + 1, $3, $4, $5, $6, $7, $8)
+RETURNING rev, at + make_interval(secs => cache_ttl_ms / 1000.0) AS counts_from

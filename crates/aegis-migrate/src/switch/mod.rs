@@ -1,0 +1,280 @@
+//! Which side of a change is read and written. Applications ask `aegis_migrate.switched(change)` and may keep the answer for
+//! `cache_ttl_ms`, so a move counts only after that time.
+//!
+//! Invariants: rows are only added; a move is from the rev that its mover saw; new writes need a zero pass of forward; nobody moves
+//! back to a side whose door is shut.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use tokio_postgres::error::SqlState;
+use tokio_postgres::{GenericClient, Row};
+
+use crate::contract::fact::{Block, Fact};
+
+/// A side of a change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Side {
+    /// The form from before the change.
+    Old,
+    /// The form that it brings.
+    New,
+}
+
+impl Side {
+    /// As it stands in files and rows.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Old => "old",
+            Self::New => "new",
+        }
+    }
+
+    /// The one with this name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::Old, Self::New]
+            .into_iter()
+            .find(|side| side.name() == name)
+    }
+}
+
+impl std::fmt::Display for Side {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Where a change stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Standing {
+    /// 0 before the first move.
+    pub rev: i32,
+    /// What is read.
+    pub reads: Side,
+    /// What is written.
+    pub writes: Side,
+    /// The newest move; none before the first.
+    pub last: Option<LastMove>,
+}
+
+/// The newest move.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct LastMove {
+    /// Who.
+    pub by: String,
+    /// The release that it belongs to.
+    pub release: String,
+    /// When it was written.
+    pub at: Timestamp,
+    /// From then on every application has read it.
+    pub counts_from: Timestamp,
+    /// Whether that time has come, by the database's clock.
+    pub counts: bool,
+}
+
+/// A move that somebody wants.
+#[derive(Debug, Clone, Copy)]
+pub struct Move<'a> {
+    /// The change's id.
+    pub change: &'a str,
+    /// What shall be read.
+    pub reads: Side,
+    /// What shall be written.
+    pub writes: Side,
+    /// `[switch] reads`.
+    pub may_read: &'a [Side],
+    /// `[switch] writes`.
+    pub may_write: &'a [Side],
+    /// `[switch] cache_ttl_ms`.
+    pub cache_ttl_ms: i32,
+    /// The release that it belongs to.
+    pub release: &'a str,
+    /// Who.
+    pub by: &'a str,
+    /// Why.
+    pub reason: &'a str,
+    /// What is known of the last pass of forward.
+    pub forward: &'a Fact,
+    /// The database's time.
+    pub now: Timestamp,
+}
+
+/// What a move did.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "outcome", rename_all = "snake_case")]
+pub enum Moved {
+    /// It stood there already.
+    Nothing,
+    /// It moved.
+    Applied {
+        /// The new rev.
+        rev: i32,
+        /// From then on it counts.
+        counts_from: Timestamp,
+    },
+}
+
+/// Why a switch does not move.
+#[derive(Debug, thiserror::Error)]
+pub enum SwitchError {
+    /// `[switch]` does not name that side.
+    #[error(
+        "{change} does not switch its {what} to {side}: [switch] {what} allows {allowed}; edit change.toml if that is wrong"
+    )]
+    NotDeclared {
+        /// The change.
+        change: String,
+        /// `reads` or `writes`.
+        what: &'static str,
+        /// The side that was wanted.
+        side: Side,
+        /// What the file allows.
+        allowed: String,
+    },
+    /// A side is not filled, or nobody has shown that it is.
+    #[error("{change} cannot switch to the new side yet: {}; {}", block.why, block.way_out)]
+    NotReconciled {
+        /// The change.
+        change: String,
+        /// What blocks.
+        block: Block,
+    },
+    /// The old side's door is shut.
+    #[error(
+        "the contract of {change} is closed (attempt {attempt}), so its old side cannot be used any more; `aegis migrate contract reopen {change}` gives it back, as long as nothing was dropped"
+    )]
+    Closed {
+        /// The change.
+        change: String,
+        /// The attempt.
+        attempt: i32,
+    },
+    /// Somebody else moved at the same moment.
+    #[error(
+        "somebody moved {change} at the same moment; look at `aegis migrate switch {change}` and decide again"
+    )]
+    MovedMeanwhile {
+        /// The change.
+        change: String,
+    },
+    /// The database.
+    #[error(transparent)]
+    Database(#[from] tokio_postgres::Error),
+    /// A row that this release does not understand.
+    #[error("aegis_migrate.switch holds `{0}`, which is no side; a newer release wrote it")]
+    Unreadable(String),
+}
+
+/// Where a change stands.
+pub async fn standing(client: &impl GenericClient, change: &str) -> Result<Standing, SwitchError> {
+    let row = client
+        .query_opt(include_str!("../../sql/switch/newest.sql"), &[&change])
+        .await?;
+    let Some(row) = row else {
+        return Ok(Standing {
+            rev: 0,
+            reads: Side::Old,
+            writes: Side::Old,
+            last: None,
+        });
+    };
+    Ok(Standing {
+        rev: row.try_get("rev")?,
+        reads: side(&row, "reads")?,
+        writes: side(&row, "writes")?,
+        last: Some(LastMove {
+            by: row.try_get("made_by")?,
+            release: row.try_get("release")?,
+            at: row.try_get("at")?,
+            counts_from: row.try_get("counts_from")?,
+            counts: row.try_get("counts")?,
+        }),
+    })
+}
+
+/// Moves. The caller holds the mutex and commits.
+pub async fn make(client: &impl GenericClient, wanted: &Move<'_>) -> Result<Moved, SwitchError> {
+    declared(wanted.change, "reads", wanted.reads, wanted.may_read)?;
+    declared(wanted.change, "writes", wanted.writes, wanted.may_write)?;
+    let from = standing(client, wanted.change).await?;
+    if (from.reads, from.writes) == (wanted.reads, wanted.writes) {
+        return Ok(Moved::Nothing);
+    }
+    if (wanted.reads == Side::Old || wanted.writes == Side::Old)
+        && let Some(attempt) = client
+            .query_opt(
+                include_str!("../../sql/contract/attempt.sql"),
+                &[&wanted.change],
+            )
+            .await?
+    {
+        return Err(SwitchError::Closed {
+            change: wanted.change.to_owned(),
+            attempt: attempt.try_get("attempt")?,
+        });
+    }
+    // Reads of the new side see what forward has filled; writes of it leave the old side to backward.
+    let leaves_old = wanted.reads == Side::New && from.reads == Side::Old
+        || wanted.writes == Side::New && from.writes == Side::Old;
+    if leaves_old && let Some(block) = wanted.forward.blocks(wanted.now) {
+        return Err(SwitchError::NotReconciled {
+            change: wanted.change.to_owned(),
+            block,
+        });
+    }
+    let (reads, writes) = (wanted.reads.name(), wanted.writes.name());
+    let moved = client
+        .query_one(
+            include_str!("../../sql/switch/move.sql"),
+            &[
+                &wanted.change,
+                &from.rev,
+                &reads,
+                &writes,
+                &wanted.cache_ttl_ms,
+                &wanted.release,
+                &wanted.by,
+                &wanted.reason,
+            ],
+        )
+        .await;
+    match moved {
+        Ok(row) => Ok(Moved::Applied {
+            rev: row.try_get("rev")?,
+            counts_from: row.try_get("counts_from")?,
+        }),
+        Err(error) if error.code() == Some(&SqlState::UNIQUE_VIOLATION) => {
+            Err(SwitchError::MovedMeanwhile {
+                change: wanted.change.to_owned(),
+            })
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn declared(
+    change: &str,
+    what: &'static str,
+    side: Side,
+    allowed: &[Side],
+) -> Result<(), SwitchError> {
+    if allowed.contains(&side) {
+        return Ok(());
+    }
+    let allowed: Vec<_> = allowed.iter().map(|side| side.name()).collect();
+    Err(SwitchError::NotDeclared {
+        change: change.to_owned(),
+        what,
+        side,
+        allowed: if allowed.is_empty() {
+            "nothing".to_owned()
+        } else {
+            allowed.join(" and ")
+        },
+    })
+}
+
+fn side(row: &Row, column: &str) -> Result<Side, SwitchError> {
+    let name: String = row.try_get(column)?;
+    Side::from_name(&name).ok_or(SwitchError::Unreadable(name))
+}

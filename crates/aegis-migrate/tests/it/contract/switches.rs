@@ -1,0 +1,187 @@
+//! The switch: what applications read, who may move it and when.
+
+use aegis_migrate::contract::attempt;
+use aegis_migrate::contract::fact::{Fact, Standing};
+use aegis_migrate::contract::need::Need;
+use aegis_migrate::switch::{self, Move, Moved, Side, SwitchError};
+use jiff::Timestamp;
+use tokio_postgres::Client;
+
+use super::Target;
+
+fn forward(standing: Standing) -> Fact {
+    Fact {
+        need: Need::Reconciled,
+        standing,
+        source: "target".to_owned(),
+        at: Some(Timestamp::now()),
+        age_limit_s: 86_400,
+        detail: "3 rows differ".to_owned(),
+    }
+}
+
+async fn make(
+    client: &Client,
+    reads: Side,
+    writes: Side,
+    forward: &Fact,
+) -> Result<Moved, SwitchError> {
+    let both = [Side::Old, Side::New];
+    let wanted = Move {
+        change: "split",
+        reads,
+        writes,
+        may_read: &both,
+        may_write: &both,
+        cache_ttl_ms: 5000,
+        release: "r2",
+        by: "ana",
+        reason: "a test",
+        forward,
+        now: Timestamp::now(),
+    };
+    switch::make(client, &wanted).await
+}
+
+#[tokio::test]
+async fn applications_read_old_until_it_moved_and_need_no_grant() {
+    let target = Target::new().await;
+    let app = target.db.connect_as(&target.ro).await;
+    let asked = async || {
+        let row = app
+            .query_one("SELECT * FROM aegis_migrate.switched('split')", &[])
+            .await
+            .unwrap();
+        let (reads, writes): (String, String) = (row.get("reads"), row.get("writes"));
+        let (rev, ttl): (i32, i32) = (row.get("rev"), row.get("cache_ttl_ms"));
+        (reads, writes, rev, ttl)
+    };
+    let (old, new) = ("old".to_owned(), "new".to_owned());
+    assert_eq!(asked().await, (old.clone(), old.clone(), 0, 0));
+    let shown = forward(Standing::Shown);
+    let moved = make(&target.db.admin, Side::New, Side::Old, &shown)
+        .await
+        .unwrap();
+    assert!(matches!(moved, Moved::Applied { rev: 1, .. }), "{moved:?}");
+    assert_eq!(asked().await, (new, old, 1, 5000));
+    let again = make(&target.db.admin, Side::New, Side::Old, &shown)
+        .await
+        .unwrap();
+    assert_eq!(again, Moved::Nothing);
+    let standing = switch::standing(&target.db.admin, "split").await.unwrap();
+    let last = standing.last.unwrap();
+    assert!(!last.counts, "it counts only after five seconds");
+    assert_eq!(last.counts_from.duration_since(last.at).as_secs(), 5);
+    drop(app);
+    target.end().await;
+}
+
+#[tokio::test]
+async fn the_new_side_needs_a_zero_pass_and_the_old_one_is_always_there_until_the_door_shuts() {
+    let target = Target::new().await;
+    let client = &target.db.admin;
+    let shown = forward(Standing::Shown);
+    for standing in [Standing::Refuted, Standing::Missing, Standing::Inconclusive] {
+        let fact = forward(standing);
+        for (reads, writes) in [(Side::New, Side::Old), (Side::Old, Side::New)] {
+            let error = make(client, reads, writes, &fact).await.unwrap_err();
+            assert!(
+                matches!(error, SwitchError::NotReconciled { .. }),
+                "{error}"
+            );
+        }
+    }
+    make(client, Side::New, Side::New, &shown).await.unwrap();
+    // Back needs nothing: the old side is kept up by the trigger.
+    let missing = forward(Standing::Missing);
+    make(client, Side::Old, Side::Old, &missing).await.unwrap();
+    make(client, Side::New, Side::New, &shown).await.unwrap();
+    attempt::close(client, "split", None, "ana", "r2")
+        .await
+        .unwrap();
+    let error = make(client, Side::Old, Side::New, &shown)
+        .await
+        .unwrap_err();
+    assert!(matches!(error, SwitchError::Closed { .. }), "{error}");
+    attempt::reopen(client, "split", "ana", "test")
+        .await
+        .unwrap();
+    make(client, Side::Old, Side::New, &shown).await.unwrap();
+    target.end().await;
+}
+
+#[tokio::test]
+async fn a_side_that_the_change_does_not_name_is_refused() {
+    let target = Target::new().await;
+    let shown = forward(Standing::Shown);
+    let wanted = Move {
+        change: "split",
+        reads: Side::New,
+        writes: Side::New,
+        may_read: &[Side::Old, Side::New],
+        may_write: &[Side::Old],
+        cache_ttl_ms: 0,
+        release: "r2",
+        by: "ana",
+        reason: "a test",
+        forward: &shown,
+        now: Timestamp::now(),
+    };
+    let error = switch::make(&target.db.admin, &wanted)
+        .await
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("writes to new") && error.contains("allows old"),
+        "{error}"
+    );
+    target.end().await;
+}
+
+#[tokio::test]
+async fn two_movers_at_once_one_moves() {
+    let mut target = Target::new().await;
+    let other = target.db.connect().await;
+    let shown = forward(Standing::Shown);
+    let transaction = target.db.admin.transaction().await.unwrap();
+    let both = [Side::Old, Side::New];
+    let wanted = |writes| Move {
+        change: "split",
+        reads: Side::Old,
+        writes,
+        may_read: &both,
+        may_write: &both,
+        cache_ttl_ms: 0,
+        release: "r2",
+        by: "ana",
+        reason: "a test",
+        forward: &shown,
+        now: Timestamp::now(),
+    };
+    switch::make(&transaction, &wanted(Side::New))
+        .await
+        .unwrap();
+    let second = tokio::spawn({
+        let shown = shown.clone();
+        async move { make(&other, Side::New, Side::New, &shown).await }
+    });
+    aegis_testkit::wait_until("the second mover waits", std::time::Duration::from_secs(20), async || {
+        let waiting: i64 = transaction
+            .query_one(
+                "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()",
+                &[],
+            )
+            .await
+            .unwrap()
+            .get(0);
+        waiting == 1
+    })
+    .await;
+    transaction.commit().await.unwrap();
+    let error = second.await.unwrap().unwrap_err();
+    assert!(
+        matches!(error, SwitchError::MovedMeanwhile { .. }),
+        "{error}"
+    );
+    target.end().await;
+}
