@@ -93,7 +93,7 @@ impl Set {
                 let what = format!(
                     "{} was edited after it was sealed ({})",
                     line.at,
-                    self.files_of(change, *phase)
+                    places(change, *phase)
                 );
                 let help = "put the files back as they were and write a new change; when only dev databases have applied it, `aegis migrate seal --edited ID:PHASE`";
                 Some(
@@ -114,18 +114,6 @@ impl Set {
                 )
             }
         }
-    }
-
-    /// The places where a phase is written, for a message.
-    fn files_of(&self, change: &Change, phase: Phase) -> String {
-        let mut names = vec![format!("{}/{}", change.path, change::CHANGE_FILE)];
-        names.extend(
-            change
-                .files_of(phase)
-                .into_iter()
-                .map(|file| file.path.clone()),
-        );
-        names.join(", ")
     }
 
     /// Phases that no line names, in the order in which they are sealed: a change's expand and migrate together, contracts last.
@@ -157,6 +145,18 @@ impl Set {
     }
 }
 
+/// The files in which a phase is written, for a message.
+fn places(change: &Change, phase: Phase) -> String {
+    let mut names = vec![format!("{}/{}", change.path, change::CHANGE_FILE)];
+    names.extend(
+        change
+            .files_of(phase)
+            .into_iter()
+            .map(|file| file.path.clone()),
+    );
+    names.join(", ")
+}
+
 fn lock(files: &Files) -> Result<LockFile, Problems> {
     let path = files.name_of(LOCK_FILE);
     let Some(bytes) = files.get(LOCK_FILE) else {
@@ -173,14 +173,14 @@ fn folders(files: &Files, problems: &mut Vec<Problem>) -> Vec<String> {
     for name in files.names() {
         match name.split_once('/') {
             Some((folder, _)) if found.last().is_none_or(|last| last != folder) => {
-                if folder.parse::<ChangeId>().is_err() {
-                    if files.get(&format!("{folder}/{}", change::CHANGE_FILE)).is_some()
-                        || files.below(folder).any(is_sql)
-                    {
-                        let path = files.name_of(folder);
-                        let what = format!("`{folder}` is no id of a change");
-                        problems.push(Problem::of_file(path, what, change::ID_FORM));
-                    }
+                let may_run = || {
+                    let toml = format!("{folder}/{}", change::CHANGE_FILE);
+                    files.get(&toml).is_some() || files.below(folder).any(is_sql)
+                };
+                if folder.parse::<ChangeId>().is_err() && may_run() {
+                    let what = format!("`{folder}` is no id of a change");
+                    let path = files.name_of(folder);
+                    problems.push(Problem::of_file(path, what, change::ID_FORM));
                 }
                 // One that is no id is remembered too, so that it is told once.
                 found.push(folder.to_owned());

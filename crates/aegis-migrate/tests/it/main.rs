@@ -7,4 +7,5 @@
 mod change;
 mod contract;
 mod folder;
+mod foreign;
 mod set;

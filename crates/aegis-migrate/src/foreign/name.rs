@@ -1,0 +1,242 @@
+//! What the name of a file says to each tool: its version, its words, forwards or back.
+
+use std::fmt;
+use std::path::Path;
+
+use super::Tool;
+
+/// A version: numbers, compared one by one (`1.10` is after `1.9`; `1` and `1.0` are the same).
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Version(Vec<u64>);
+
+impl Version {
+    /// From the numbers, as a ledger has them.
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut numbers = text
+            .split(['.', '_'])
+            .map(|part| {
+                let digits = !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+                digits.then(|| part.parse().ok()).flatten()
+            })
+            .collect::<Option<Vec<u64>>>()?;
+        while numbers.len() > 1 && numbers.last() == Some(&0) {
+            numbers.pop();
+        }
+        Some(Self(numbers))
+    }
+
+    /// Whether it is the next whole number.
+    pub(super) fn follows(&self, before: &Self) -> bool {
+        matches!((&before.0[..], &self.0[..]), ([a], [b]) if a.checked_add(1) == Some(*b))
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, number) in self.0.iter().enumerate() {
+            if index > 0 {
+                f.write_str(".")?;
+            }
+            write!(f, "{number}")?;
+        }
+        Ok(())
+    }
+}
+
+/// What a name means.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Parsed {
+    /// Run forwards.
+    Forward {
+        version: Option<Version>,
+        description: String,
+    },
+    /// Run to go back.
+    Backward,
+    /// Nothing that is run.
+    Other,
+    /// Run, and no SQL.
+    Unreadable(String),
+    /// An SQL file that the tool has no name for.
+    Unknown,
+}
+
+/// The name of a file.
+pub(super) fn of(path: &Path) -> Option<&str> {
+    path.file_name()?.to_str()
+}
+
+pub(super) fn is_sql(path: &Path) -> bool {
+    path.extension()
+        .is_some_and(|extension| extension.eq_ignore_ascii_case("sql"))
+}
+
+/// Rails calls it so; a multi-database application puts words before it.
+pub(super) fn is_structure(path: &Path) -> bool {
+    of(path).is_some_and(|name| name == "structure.sql" || name.ends_with("_structure.sql"))
+}
+
+/// Whether refinery wants no hole before it.
+pub(super) fn is_contiguous(path: &Path) -> bool {
+    of(path).is_some_and(|name| name.starts_with('V'))
+}
+
+pub(super) fn parse(tool: Tool, name: &str) -> Parsed {
+    let Some(stem) = strip(name, ".sql") else {
+        return not_sql(tool, name);
+    };
+    match tool {
+        Tool::Sqlx => match strip(stem, ".down") {
+            Some(_) => Parsed::Backward,
+            None => numbered(strip(stem, ".up").unwrap_or(stem), "_"),
+        },
+        Tool::Goose => numbered(stem, "_"),
+        Tool::Refinery => match stem.split_at_checked(1) {
+            Some(("V" | "U", rest)) => numbered(rest, "__"),
+            _ => Parsed::Unknown,
+        },
+        Tool::Flyway => flyway(stem),
+        Tool::Rails => {
+            if is_structure(Path::new(name)) {
+                forward(None, "structure")
+            } else {
+                Parsed::Other
+            }
+        }
+        Tool::Plain => {
+            let back = ["down", "rollback", "undo", "revert"].iter().any(|word| {
+                [".", "_", "-"]
+                    .iter()
+                    .any(|dot| stem.ends_with(&format!("{dot}{word}")))
+                    || stem == *word
+            });
+            if back {
+                Parsed::Backward
+            } else {
+                forward(None, stem)
+            }
+        }
+    }
+}
+
+fn strip<'a>(name: &'a str, suffix: &str) -> Option<&'a str> {
+    let at = name.len().checked_sub(suffix.len())?;
+    let end = name.get(at..)?;
+    end.eq_ignore_ascii_case(suffix).then(|| &name[..at])
+}
+
+fn forward(version: Option<Version>, description: &str) -> Parsed {
+    Parsed::Forward {
+        version,
+        description: description.replace('_', " "),
+    }
+}
+
+fn numbered(stem: &str, between: &str) -> Parsed {
+    let parts = stem.split_once(between).unwrap_or((stem, ""));
+    match Version::parse(parts.0) {
+        Some(version) => forward(Some(version), parts.1),
+        None => Parsed::Unknown,
+    }
+}
+
+fn flyway(stem: &str) -> Parsed {
+    const CALLBACKS: [&str; 4] = ["before", "after", "create", "drop"];
+    match stem.split_at_checked(1) {
+        Some(("V" | "B", rest)) if rest.starts_with(|c: char| c.is_ascii_digit()) => {
+            numbered(rest, "__")
+        }
+        Some(("R", rest)) if rest.starts_with("__") => forward(None, &rest[2..]),
+        Some(("U", rest)) if rest.starts_with(|c: char| c.is_ascii_digit()) => Parsed::Backward,
+        _ if CALLBACKS.iter().any(|word| stem.starts_with(word)) => Parsed::Unreadable(
+            "it is a callback, which Flyway runs beside every migration".to_owned(),
+        ),
+        _ => Parsed::Unknown,
+    }
+}
+
+/// Files that a tool runs and that are no SQL.
+fn not_sql(tool: Tool, name: &str) -> Parsed {
+    let extension = Path::new(name)
+        .extension()
+        .and_then(|extension| extension.to_str())
+        .unwrap_or_default();
+    let begins_with_digit = name.starts_with(|c: char| c.is_ascii_digit());
+    let versioned = name.starts_with(['V', 'U', 'R', 'B']) && name.contains("__");
+    match (tool, extension) {
+        (Tool::Goose, "go") if begins_with_digit => {
+            Parsed::Unreadable("a migration written in Go".to_owned())
+        }
+        (Tool::Refinery, "rs") if versioned => {
+            Parsed::Unreadable("a migration written in Rust".to_owned())
+        }
+        (Tool::Flyway, "java" | "kt" | "class" | "py" | "sh") if versioned => {
+            Parsed::Unreadable("a migration that is a program".to_owned())
+        }
+        _ => Parsed::Other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is(tool: Tool, name: &str) -> String {
+        match parse(tool, name) {
+            Parsed::Forward {
+                version,
+                description,
+            } => format!(
+                "{} {description}",
+                version.map_or_else(|| "-".to_owned(), |version| version.to_string())
+            ),
+            other => format!("{other:?}").to_lowercase(),
+        }
+    }
+
+    #[test]
+    fn names_mean_what_each_tool_takes_them_for() {
+        for (tool, name, wanted) in [
+            (
+                Tool::Sqlx,
+                "20260101000000_create_users.sql",
+                "20260101000000 create users",
+            ),
+            (Tool::Sqlx, "1_a.up.sql", "1 a"),
+            (Tool::Sqlx, "1_a.down.sql", "backward"),
+            (Tool::Sqlx, "a.sql", "unknown"),
+            (Tool::Sqlx, "README.md", "other"),
+            (Tool::Refinery, "V1__a.sql", "1 a"),
+            (Tool::Refinery, "U7__b_c.sql", "7 b c"),
+            (Tool::Refinery, "1_a.sql", "unknown"),
+            (Tool::Goose, "00002_b.sql", "2 b"),
+            (Tool::Flyway, "V1_1__a.sql", "1.1 a"),
+            (Tool::Flyway, "V1.10__a.sql", "1.10 a"),
+            (Tool::Flyway, "V2.0__a.sql", "2 a"),
+            (Tool::Flyway, "R__view.sql", "- view"),
+            (Tool::Flyway, "U1__a.sql", "backward"),
+            (Tool::Flyway, "V__a.sql", "unknown"),
+            (Tool::Rails, "structure.sql", "- structure"),
+            (Tool::Rails, "20260101_a.rb", "other"),
+            (Tool::Plain, "anything.SQL", "- anything"),
+            (Tool::Plain, "001_a_down.sql", "backward"),
+        ] {
+            assert_eq!(is(tool, name), wanted, "{tool} {name}");
+        }
+        assert!(is(Tool::Goose, "00003_c.go").starts_with("unreadable"));
+        assert!(is(Tool::Refinery, "V1__a.rs").starts_with("unreadable"));
+        assert!(is(Tool::Flyway, "beforeMigrate.sql").starts_with("unreadable"));
+    }
+
+    #[test]
+    fn versions_are_compared_number_by_number() {
+        let version = |text| Version::parse(text).unwrap();
+        assert!(version("1.10") > version("1.9"));
+        assert_eq!(version("1"), version("1.0"));
+        assert_eq!(version("0"), version("0"));
+        assert!(version("20260101000000") > version("9"));
+        assert!(Version::parse("1..2").is_none() && Version::parse("").is_none());
+        assert!(Version::parse("99999999999999999999999").is_none());
+        assert!(version("3").follows(&version("2")) && !version("4").follows(&version("2")));
+    }
+}
