@@ -7,3 +7,4 @@ pub mod lock;
 pub mod new;
 pub mod set;
 pub mod switch;
+pub mod targets;

@@ -1,0 +1,167 @@
+//! Reads `targets.toml`.
+
+use std::collections::BTreeSet;
+
+use serde::Deserialize;
+
+use super::{Named, Queried, Stop, TARGETS_FILE, Targets};
+use crate::change::{Files, Problem, Problems};
+
+/// The one format there is.
+const FORMAT: i64 = 1;
+/// Most targets at once; each is a connection and a run.
+const PARALLEL_MAX: usize = 64;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Document {
+    format: i64,
+    #[serde(default = "four")]
+    parallel: usize,
+    #[serde(default = "first")]
+    stop: Stop,
+    #[serde(default)]
+    target: Vec<Named>,
+    #[serde(default)]
+    query: Vec<Queried>,
+}
+
+fn four() -> usize {
+    4
+}
+
+fn first() -> Stop {
+    Stop::First
+}
+
+/// Reads the file of a folder of changes; `None` where there is none.
+pub fn read(files: &Files) -> Result<Option<Targets>, Problems> {
+    let Some(bytes) = files.get(TARGETS_FILE) else {
+        return Ok(None);
+    };
+    let path = files.name_of(TARGETS_FILE);
+    let refuse = |what: String, help: &str| Problem::of_file(&path, what, help);
+    let text = std::str::from_utf8(bytes)
+        .map_err(|_| refuse("it is not UTF-8".to_owned(), "save it as UTF-8"))?;
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let document: Document = toml::from_str(text).map_err(|error| {
+        let at = error.span().map_or(0, |span| span.start);
+        let message: Vec<&str> = error.message().split_whitespace().collect();
+        refuse(
+            message.join(" "),
+            "see docs/guides/migrate.md, \"Many databases\"",
+        )
+        .at(1 + text[..at.min(text.len())].matches('\n').count())
+    })?;
+    let mut problems = Vec::new();
+    let mut check = |holds: bool, what: String, help: &str| {
+        if !holds {
+            problems.push(refuse(what, help));
+        }
+    };
+    check(
+        document.format == FORMAT,
+        format!(
+            "`format` is {}; this binary reads format {FORMAT}",
+            document.format
+        ),
+        "write format = 1",
+    );
+    check(
+        (1..=PARALLEL_MAX).contains(&document.parallel),
+        format!("`parallel` is {}", document.parallel),
+        "write 1 to 64",
+    );
+    check(
+        document.stop != Stop::Failures(0),
+        "`stop` is after 0 failures".to_owned(),
+        "write \"first\", \"never\" or { failures = 3 }",
+    );
+    check(
+        !document.target.is_empty() || !document.query.is_empty(),
+        "it names no database".to_owned(),
+        "write [[target]] with name and url_env, or [[query]] with databases too",
+    );
+    let named = document.target.iter().map(|one| (&one.name, &one.url_env));
+    let queried = document.query.iter().map(|one| (&one.name, &one.url_env));
+    let mut seen = BTreeSet::new();
+    for (name, variable) in named.chain(queried) {
+        check(
+            !name.trim().is_empty() && seen.insert(name),
+            format!("the name `{name}` is blank or stands there twice"),
+            "give each target a name of its own",
+        );
+        check(
+            !variable.is_empty() && !variable.contains("://"),
+            format!("`url_env` of `{name}` is no name of an environment variable"),
+            "write the variable's name; the URL, which may hold a password, stands in the environment",
+        );
+    }
+    Problems::none_of(problems)?;
+    Ok(Some(Targets {
+        parallel: document.parallel,
+        stop: document.stop,
+        targets: document.target,
+        queried: document.query,
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(text: &str) -> Result<Option<Targets>, Problems> {
+        read(&Files::embedded("m", [(TARGETS_FILE, text.as_bytes())]))
+    }
+
+    #[test]
+    fn a_file_names_databases_and_queries() {
+        let targets = of("format = 1\nparallel = 8\nstop = { failures = 3 }\n\
+            [[target]]\nname = \"eu\"\nurl_env = \"EU\"\n\
+            [[query]]\nname = \"tenant\"\nurl_env = \"TENANTS\"\ndatabases = \"SELECT datname FROM pg_database\"\n")
+        .unwrap()
+        .unwrap();
+        assert_eq!((targets.parallel, targets.stop), (8, Stop::Failures(3)));
+        assert_eq!(targets.targets[0].url_env, "EU");
+        assert_eq!(targets.queried[0].name, "tenant");
+        assert_eq!(read(&Files::default()).unwrap(), None);
+    }
+
+    #[test]
+    fn each_mistake_is_named() {
+        let one = "[[target]]\nname = \"eu\"\nurl_env = \"EU\"\n";
+        for (text, told) in [
+            ("format = 1\n".to_owned(), "it names no database"),
+            (format!("format = 2\n{one}"), "`format` is 2"),
+            (
+                format!("format = 1\nparallel = 0\n{one}"),
+                "`parallel` is 0; write 1 to 64",
+            ),
+            (
+                format!("format = 1\nstop = {{ failures = 0 }}\n{one}"),
+                "`stop` is after 0 failures",
+            ),
+            (
+                format!("format = 1\nstop = \"later\"\n{one}"),
+                "m/targets.toml:2: unknown variant `later`",
+            ),
+            (
+                format!("format = 1\n{one}{one}"),
+                "the name `eu` is blank or stands there twice",
+            ),
+            (
+                "format = 1\n[[target]]\nname = \"eu\"\nurl_env = \"postgresql://u:p@h/d\"\n"
+                    .to_owned(),
+                "`url_env` of `eu` is no name of an environment variable",
+            ),
+            (
+                format!("format = 1\nurl = \"x\"\n{one}"),
+                "m/targets.toml:2: unknown field `url`",
+            ),
+        ] {
+            let refused = of(&text).unwrap_err().to_string();
+            assert!(refused.contains(told), "{text}\n{refused}");
+            assert!(!refused.contains("u:p@h"), "{refused}");
+        }
+    }
+}
