@@ -135,6 +135,16 @@ impl Set {
             .collect()
     }
 
+    /// The squash that has replaced a phase; its line counts as applied where all lines that it has replaced are.
+    pub fn squash_of(&self, at: &PhaseOf) -> Option<&Change> {
+        self.changes.values().find(|change| {
+            change
+                .squashed
+                .as_ref()
+                .is_some_and(|lock| lock.line(at).is_some())
+        })
+    }
+
     /// The sealed phases with their changes, in the order of execution. Those whose folder is missing are told by
     /// [`Self::sealed`], which every caller asks first.
     pub fn lines(&self) -> impl Iterator<Item = (&LockLine, &Change)> {
@@ -219,6 +229,15 @@ fn twins(changes: &BTreeMap<ChangeId, Change>, files: &Files, problems: &mut Vec
 fn requires(changes: &BTreeMap<ChangeId, Change>, problems: &mut Vec<Problem>) {
     for change in changes.values() {
         for at in &change.requires {
+            let squashed = |other: &Change| {
+                other
+                    .squashed
+                    .as_ref()
+                    .is_some_and(|lock| lock.line(at).is_some())
+            };
+            if changes.values().any(squashed) {
+                continue;
+            }
             let there = changes.get(&at.id).map(|other| other.has(at.phase));
             let (what, help) = match there {
                 Some(true) if at.id < change.id => continue,

@@ -7,7 +7,8 @@ use super::id::{ChangeId, ID_FORM};
 use super::locate::{Located, line_at};
 use super::problem::{Problem, Problems};
 use super::sections::Document;
-use super::{CHANGE_FILE, Change, Files, SqlFile};
+use super::{CHANGE_FILE, Change, Files, SQUASHED_FILE, SqlFile};
+use crate::lock::LockFile;
 
 /// The one format there is.
 const FORMAT: i64 = 1;
@@ -129,6 +130,8 @@ fn whole(
         schema: document.schema,
         run_as: document.run_as,
         requires: document.requires,
+        baseline: document.baseline,
+        squashed: squashed(files, folder, &mut problems),
         expand: document.expand,
         migrate: document.migrate,
         sync: document.sync,
@@ -141,6 +144,28 @@ fn whole(
         files: sql,
     };
     Ok((change, problems))
+}
+
+/// The lines that a squash has replaced.
+fn squashed(files: &Files, folder: &str, problems: &mut Vec<Problem>) -> Option<LockFile> {
+    let name = format!("{folder}/{SQUASHED_FILE}");
+    let bytes = files.get(&name)?;
+    let path = files.name_of(&name);
+    let Ok(text) = std::str::from_utf8(bytes) else {
+        problems.push(Problem::of_file(
+            path,
+            "it is not UTF-8",
+            "put it back as it was committed",
+        ));
+        return None;
+    };
+    match LockFile::parse(text, &path) {
+        Ok(lock) => Some(lock),
+        Err(refused) => {
+            problems.extend(refused.all().iter().cloned());
+            None
+        }
+    }
 }
 
 pub(super) fn is_sql(name: &str) -> bool {

@@ -19,7 +19,8 @@ const FORM: &str = "aegis-migrate phase 1";
 pub(super) fn of_phase(change: &Change, phase: Phase) -> Option<String> {
     let body = match phase {
         Phase::Expand if change.expand.is_some() || change.sync.is_some() => json!({
-            "expand": change.expand, "sync": change.sync,
+            "baseline": change.baseline, "expand": change.expand, "sync": change.sync,
+            "squashed": change.squashed.as_ref().map(|lock| sha256(lock.text().as_bytes())),
         }),
         Phase::Migrate
             if change.migrate.is_some()

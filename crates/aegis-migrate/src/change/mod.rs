@@ -21,16 +21,21 @@ pub use files::Files;
 pub use id::{ChangeId, ID_FORM, Phase, PhaseOf};
 pub use problem::{Kind, Problem, Problems};
 pub use sections::{
-    Backfill, Batch, BothChanged, Compatible, Contract, Expand, Migrate, OnUnknown, Opaque,
-    Reconcile, Switch, Sync, Throttle,
+    Backfill, Baseline, Batch, BothChanged, Compatible, Contract, Expand, Migrate, OnUnknown,
+    Opaque, Reconcile, Switch, Sync, Throttle,
 };
 pub use sql_file::{SqlFile, normalised, sha256};
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use crate::lock::LockFile;
+
 /// The file in each folder.
 pub const CHANGE_FILE: &str = "change.toml";
+
+/// Beside the `change.toml` of a squash: the lines of the lock that it has replaced.
+pub const SQUASHED_FILE: &str = "squashed.lock";
 
 /// A change that is valid in itself.
 #[derive(Debug, Clone, PartialEq)]
@@ -43,6 +48,10 @@ pub struct Change {
     pub run_as: Option<String>,
     /// What must be applied before any of it.
     pub requires: Vec<PhaseOf>,
+    /// `[baseline]`.
+    pub baseline: Option<Baseline>,
+    /// The lines of the lock that a squash has replaced.
+    pub squashed: Option<LockFile>,
     /// `[expand]`.
     pub expand: Option<Expand>,
     /// `[migrate]`.

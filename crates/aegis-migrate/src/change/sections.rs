@@ -24,6 +24,7 @@ pub(super) struct Document {
     pub(super) run_as: Option<String>,
     #[serde(default)]
     pub(super) requires: Vec<PhaseOf>,
+    pub(super) baseline: Option<Baseline>,
     pub(super) expand: Option<Expand>,
     pub(super) migrate: Option<Migrate>,
     pub(super) sync: Option<Sync>,
@@ -32,6 +33,15 @@ pub(super) struct Document {
     pub(super) reconcile: Option<Reconcile>,
     pub(super) switch: Option<Switch>,
     pub(super) contract: Option<Contract>,
+}
+
+/// `[baseline]`: what was there before; made by `adopt` and `squash`. Its statements run on fresh databases only: on any
+/// other one it has to be recorded (by `adopt`, `squash` or `baseline`), never executed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Baseline {
+    /// What made the structure before: `changes` (squashed ones), or the name of another tool.
+    pub from: String,
 }
 
 /// `[expand]`: short statements that the previous version lives with.

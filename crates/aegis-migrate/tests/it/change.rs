@@ -478,3 +478,52 @@ fn a_contract_is_added_later_without_moving_what_was_applied() {
     assert_eq!(early.sha256(Phase::Migrate), late.sha256(Phase::Migrate));
     assert_eq!(early.sha256(Phase::Contract), None);
 }
+
+#[test]
+fn a_baseline_is_structure_and_nothing_else() {
+    let id = "20261129T1030_adopted";
+    let toml = |from: &str, more: &str| {
+        format!(
+            "format = 1\nid = \"{id}\"\nschema = \"app\"\n[baseline]\nfrom = \"{from}\"\n[expand]\nsql = \"expand.sql\"\n{more}"
+        )
+    };
+    let folder = |toml: String| Folder::small(id).with(&format!("{id}/change.toml"), toml);
+    folder(toml("sqlx", "")).change(id).unwrap();
+    for (toml, told) in [
+        (
+            toml("liquibase", ""),
+            "`baseline.from`: `liquibase` is no tool; write changes, sqlx",
+        ),
+        (
+            toml("changes", ""),
+            "squashed.lock and from = \"changes\" belong together",
+        ),
+        (
+            toml(
+                "sqlx",
+                "[switch]\nreads = [\"old\"]\nwrites = [\"old\"]\ncache_ttl_ms = 1\n",
+            ),
+            "`baseline`: a baseline has [expand] and nothing else",
+        ),
+    ] {
+        let refused = folder(toml).change(id).unwrap_err().to_string();
+        assert!(refused.contains(told), "{refused}");
+    }
+    let hash = "0".repeat(64);
+    let squash =
+        |lock: String| folder(toml("changes", "")).with(&format!("{id}/squashed.lock"), lock);
+    let one = squash(format!("20261128T1030_a expand {hash}\n"))
+        .change(id)
+        .unwrap();
+    let two = squash(format!("20261128T1030_b expand {hash}\n"))
+        .change(id)
+        .unwrap();
+    assert_ne!(one.sha256(Phase::Expand), two.sha256(Phase::Expand));
+    let refused = squash("20261128T1030_b expand\n".to_owned())
+        .change(id)
+        .unwrap_err();
+    assert!(
+        refused.to_string().contains("squashed.lock:1: 2 words"),
+        "{refused}"
+    );
+}

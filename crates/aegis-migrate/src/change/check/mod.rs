@@ -112,6 +112,7 @@ pub(super) fn rules(
     rules.names();
     rules.files(files);
     rules.phases();
+    rules.baseline();
     rules.reasons();
     rules.sync();
     rules.backfill();
@@ -268,6 +269,48 @@ impl Rules<'_> {
                 "migrate.after_backfill",
                 "there is no [backfill] that it could come after",
                 "call it sql",
+            );
+        }
+    }
+
+    /// What was there before is structure, and nothing that moves data or ends a version.
+    fn baseline(&mut self) {
+        let change = self.change;
+        let Some(baseline) = &change.baseline else {
+            if change.squashed.is_some() {
+                self.refuse(
+                    "baseline",
+                    "there is a squashed.lock, and no [baseline]",
+                    "put change.toml back as `aegis migrate squash` wrote it",
+                );
+            }
+            return;
+        };
+        let is_squash = baseline.from == "changes";
+        if !is_squash && baseline.from.parse::<crate::foreign::Tool>().is_err() {
+            let what = format!("`{}` is no tool", baseline.from);
+            self.refuse(
+                "baseline.from",
+                what,
+                "write changes, sqlx, refinery, goose, flyway, rails or plain",
+            );
+        }
+        if is_squash != change.squashed.is_some() {
+            self.refuse(
+                "baseline.from",
+                "squashed.lock and from = \"changes\" belong together",
+                "put the folder back as `aegis migrate squash` wrote it",
+            );
+        }
+        if change.expand.is_none()
+            || change.sync.is_some()
+            || change.has(Phase::Migrate)
+            || change.has(Phase::Contract)
+        {
+            self.refuse(
+                "baseline",
+                "a baseline has [expand] and nothing else",
+                "write what is new into a change of its own",
             );
         }
     }
