@@ -4,6 +4,7 @@
     reason = "helpers of tests may fail like the tests that they help"
 )]
 
+mod adopt;
 mod change;
 mod contract;
 mod folder;
