@@ -6,6 +6,8 @@ pub mod contract;
 pub mod foreign;
 pub mod lock;
 pub mod new;
+pub mod seal;
 pub mod set;
+pub mod squash;
 pub mod switch;
 pub mod targets;

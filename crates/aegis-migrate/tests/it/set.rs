@@ -1,8 +1,10 @@
 //! A folder of changes with its lock.
 
-use aegis_migrate::change::Files;
+use aegis_migrate::change::{ChangeId, Files, PhaseOf};
 use aegis_migrate::lock::LockFile;
+use aegis_migrate::seal::prepare;
 use aegis_migrate::set::Set;
+use aegis_migrate::squash;
 
 use crate::folder::{Folder, SPLIT_ID};
 
@@ -166,4 +168,134 @@ fn a_folder_on_the_disk_is_read_as_one_that_is_built_in() {
     let alone = aegis_migrate::change::load(&place.path().join(id)).unwrap();
     assert_eq!(alone.id.as_str(), id);
     assert_eq!(Files::read(place.path()).unwrap().names().count(), 2);
+}
+
+#[test]
+fn sealing_appends_and_moves_nothing() {
+    let folder = sealed(&Folder::split());
+    let before = folder.set().unwrap().lock;
+    let more = folder.and_small("20261130T0900_after").set().unwrap();
+    let seal = prepare(&more, &[]).unwrap();
+    assert!(seal.lock.text().starts_with(before.text()));
+    assert_eq!(
+        seal.added
+            .iter()
+            .map(ToString::to_string)
+            .collect::<Vec<_>>(),
+        ["20261130T0900_after:expand"]
+    );
+    assert_eq!(seal.edited, []);
+    let mut again = more.clone();
+    again.lock = seal.lock;
+    assert!(prepare(&again, &[]).unwrap().is_nothing());
+}
+
+#[test]
+fn an_edited_line_is_sealed_again_only_when_it_is_named() {
+    let name = format!("{SPLIT_ID}/expand.sql");
+    let set = sealed(&Folder::split())
+        .with(&name, "SELECT 2;\n")
+        .set()
+        .unwrap();
+    assert_eq!(prepare(&set, &[]).unwrap_err().exit_code(), 11);
+    let at: PhaseOf = format!("{SPLIT_ID}:expand").parse().unwrap();
+    let seal = prepare(&set, std::slice::from_ref(&at)).unwrap();
+    assert_eq!((seal.edited, seal.added), (vec![at.clone()], vec![]));
+    let line = seal.lock.line(&at).unwrap();
+    assert_eq!(line.sha256, set.changes[&at.id].sha256(at.phase).unwrap());
+    assert_eq!(line.line, set.lock.line(&at).unwrap().line);
+    // Another one that was edited too stays a mistake.
+    let name = format!("{SPLIT_ID}/contract.sql");
+    let two = sealed(&Folder::split())
+        .with(&name, "SELECT 2;\n")
+        .with(&format!("{SPLIT_ID}/expand.sql"), "SELECT 2;\n")
+        .set()
+        .unwrap();
+    let told = prepare(&two, std::slice::from_ref(&at))
+        .unwrap_err()
+        .to_string();
+    assert!(
+        told.contains(":contract was edited") && !told.contains(":expand was edited"),
+        "{told}"
+    );
+    let never: PhaseOf = "20261130T0900_after:expand".parse().unwrap();
+    let told = prepare(&set, &[never]).unwrap_err().to_string();
+    assert!(
+        told.contains("20261130T0900_after:expand is not sealed; leave out --edited"),
+        "{told}"
+    );
+}
+
+#[test]
+fn old_changes_become_one_and_their_lines_stay_known() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = sealed(
+        &Folder::small("20261129T1030_a")
+            .and_small("20261129T1031_b")
+            .and_small("20261129T1032_c")
+            .edited(
+                "20261129T1032_c/change.toml",
+                "[expand]",
+                "requires = [\"20261129T1031_b:expand\"]\n[expand]",
+            ),
+    );
+    for name in folder.files().names() {
+        let path = place.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, folder.files().get(name).unwrap()).unwrap();
+    }
+    let before = Set::read(place.path()).unwrap();
+    let squash = squash::prepare(&before, &"20261129T1031_b".parse().unwrap()).unwrap();
+    let tried = squash.set(&before).unwrap();
+    squash.write(place.path()).unwrap();
+    let after = Set::read(place.path()).unwrap();
+    assert_eq!(after.lock, tried.lock);
+    after.sealed().unwrap();
+    assert_eq!(after.unsealed(), []);
+    let ids: Vec<&str> = after.changes.keys().map(ChangeId::as_str).collect();
+    assert_eq!(ids, ["20261129T1031_squashed", "20261129T1032_c"]);
+    let b: PhaseOf = "20261129T1031_b:expand".parse().unwrap();
+    let baseline = after.squash_of(&b).unwrap();
+    let line = baseline.squashed.as_ref().unwrap().line(&b).unwrap();
+    assert_eq!(line.sha256, before.lock.line(&b).unwrap().sha256);
+    let text = &baseline.file("expand.sql").unwrap().text;
+    assert!(text.contains("-- from 20261129T1030_a/expand.sql\nCREATE TABLE t1030 (id bigint);\n\n-- from 20261129T1031_b/expand.sql"), "{text}");
+}
+
+#[test]
+fn what_cannot_be_squashed_is_told() {
+    let refused = |folder: &Folder, through: &str| {
+        squash::prepare(&folder.set().unwrap(), &through.parse().unwrap())
+            .unwrap_err()
+            .to_string()
+    };
+    let three = Folder::split()
+        .and_small("20261128T1030_a")
+        .and_small("20261130T0900_b");
+    let told = refused(&sealed(&three), SPLIT_ID);
+    assert!(
+        told.contains(
+            "20261129T1030_split_name:contract comes after 20261130T0900_b:expand, which would stay"
+        ),
+        "{told}"
+    );
+    assert!(
+        refused(&three, SPLIT_ID).contains("20261129T1030_split_name:migrate is not sealed"),
+        "{told}"
+    );
+    let told = refused(&sealed(&three), "20261128T1030_a");
+    assert!(
+        told.contains("20261128T1030_a is the first change"),
+        "{told}"
+    );
+    let told = refused(&sealed(&three), "20261128T1030_z");
+    assert!(
+        told.contains("there is no change 20261128T1030_z"),
+        "{told}"
+    );
+    let told = refused(&sealed(&three), "20261130T0900_b");
+    assert!(
+        told.contains("has another schema or run_as than 20261128T1030_a"),
+        "{told}"
+    );
 }
