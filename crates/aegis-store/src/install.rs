@@ -274,7 +274,7 @@ pub async fn verify_against(client: &Client, known: i32) -> Result<(), StoreErro
 }
 
 /// A connection around the pooler where there is one.
-pub(crate) async fn connect_direct(config: &Config) -> Result<Client, StoreError> {
+pub async fn connect_direct(config: &Config) -> Result<Client, StoreError> {
     let (postgres, tls) = match &config.direct {
         Some(direct) => (direct, &config.direct_tls),
         None => (&config.postgres, &config.tls),
