@@ -17,7 +17,7 @@ use crate::name::Name;
 pub const FORMAT: u32 = 1;
 
 /// What a database holds.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Catalog {
     /// `FORMAT`.

@@ -5,6 +5,10 @@ use serde::{Deserialize, Serialize};
 use crate::name::Name;
 
 /// A constraint of a table.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "they are columns of pg_constraint"
+)]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Constraint {

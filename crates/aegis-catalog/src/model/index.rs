@@ -5,6 +5,10 @@ use serde::{Deserialize, Serialize};
 use crate::name::Name;
 
 /// An index.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "they are columns of pg_index"
+)]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Index {

@@ -161,21 +161,28 @@ fn plain(value: Value) -> Value {
 
 /// An index's key as it stands in CREATE INDEX, with nothing left to a default.
 pub(crate) fn index_key(key: &IndexKey) -> String {
-    let mut text = key.expression.clone();
-    if let Some(collation) = &key.collation {
-        text.push_str(&format!(" COLLATE {collation}"));
-    }
-    text.push_str(&format!(" {}", key.opclass));
-    if !key.opclass_options.is_empty() {
-        text.push_str(&format!(" ({})", key.opclass_options.join(", ")));
-    }
-    text.push_str(if key.descending { " DESC" } else { " ASC" });
-    text.push_str(if key.nulls_first {
-        " NULLS FIRST"
+    let collation = key.collation.as_ref().map(|name| format!("COLLATE {name}"));
+    let options =
+        (!key.opclass_options.is_empty()).then(|| format!("({})", key.opclass_options.join(", ")));
+    let direction = if key.descending { "DESC" } else { "ASC" };
+    let nulls = if key.nulls_first {
+        "NULLS FIRST"
     } else {
-        " NULLS LAST"
-    });
-    text
+        "NULLS LAST"
+    };
+    let words = [
+        Some(key.expression.clone()),
+        collation,
+        Some(key.opclass.to_string()),
+        options,
+        Some(direction.to_owned()),
+        Some(nulls.to_owned()),
+    ];
+    words
+        .into_iter()
+        .flatten()
+        .collect::<Vec<String>>()
+        .join(" ")
 }
 
 fn grant_key(grant: &Grant) -> Key {

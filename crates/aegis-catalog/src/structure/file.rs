@@ -1,6 +1,8 @@
 //! `schema.<major>.json`, and the fingerprint. Both are written from one canonical form: entries in the order of their keys,
 //! fields in the order of their names, whatever features of serde_json some other crate turns on.
 
+use std::fmt::Write as _;
+
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
@@ -49,10 +51,12 @@ impl Structure {
             hash.update(line.unwrap_or_default());
             hash.update("\n");
         }
-        hash.finalize()
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect()
+        let mut text = String::new();
+        for byte in hash.finalize() {
+            // Writing to a String cannot fail.
+            write!(text, "{byte:02x}").ok();
+        }
+        text
     }
 
     /// The file that `seal` writes.
