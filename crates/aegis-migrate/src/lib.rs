@@ -9,5 +9,6 @@ pub mod new;
 pub mod seal;
 pub mod set;
 pub mod squash;
+pub mod standing;
 pub mod switch;
 pub mod targets;

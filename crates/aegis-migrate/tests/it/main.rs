@@ -10,3 +10,4 @@ mod contract;
 mod folder;
 mod foreign;
 mod set;
+mod standing;
