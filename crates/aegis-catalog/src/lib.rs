@@ -15,7 +15,7 @@ pub use catalog::{Catalog, FORMAT};
 pub use error::Error;
 pub use model::*;
 pub use name::{Name, quote, shown};
-pub use read::{LOCK_TIMEOUT_MS, OLDEST, read, read_within};
+pub use read::{LOCK_TIMEOUT_MS, OLDEST, read, read_index, read_within};
 pub use scope::Scope;
 pub use structure::{
     Delta, Difference, Fold, Key, Kind, MODEL, NotCompared, Severity, Shape, Structure, What,

@@ -10,5 +10,6 @@ pub mod seal;
 pub mod set;
 pub mod squash;
 pub mod standing;
+pub mod structure;
 pub mod switch;
 pub mod targets;

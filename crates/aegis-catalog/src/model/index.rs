@@ -1,5 +1,7 @@
 //! Indexes.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use crate::name::Name;
@@ -72,4 +74,21 @@ pub struct IndexKey {
     pub descending: bool,
     /// NULLS FIRST.
     pub nulls_first: bool,
+}
+
+impl fmt::Display for IndexKey {
+    /// As it stands in CREATE INDEX, with nothing left to a default.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.expression)?;
+        if let Some(collation) = &self.collation {
+            write!(f, " COLLATE {collation}")?;
+        }
+        write!(f, " {}", self.opclass)?;
+        if !self.opclass_options.is_empty() {
+            write!(f, " ({})", self.opclass_options.join(", "))?;
+        }
+        let direction = if self.descending { "DESC" } else { "ASC" };
+        let nulls = if self.nulls_first { "FIRST" } else { "LAST" };
+        write!(f, " {direction} NULLS {nulls}")
+    }
 }

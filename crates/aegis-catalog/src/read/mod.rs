@@ -14,6 +14,7 @@ use tokio_postgres::{Client, GenericClient};
 
 use crate::catalog::{Catalog, FORMAT};
 use crate::error::Error;
+use crate::model::Index;
 use crate::scope::Scope;
 
 /// The oldest major version that is read.
@@ -56,22 +57,32 @@ pub async fn read_within<C: GenericClient + Sync>(
     client: &C,
     scope: &Scope,
 ) -> Result<Catalog, Error> {
+    let settings = fix_settings(client).await?;
+    let catalog = everything(client, scope).await?;
+    put_back(client, settings).await?;
+    Ok(catalog)
+}
+
+/// Settings with the values that they had.
+type Settings = Vec<(String, String)>;
+
+async fn fix_settings<C: GenericClient + Sync>(client: &C) -> Result<Settings, Error> {
+    let at = |source| Error::Read {
+        what: "settings",
+        source,
+    };
     let before = client
         .query_typed(include_str!("../../sql/settings.sql"), &[])
         .await
-        .map_err(|source| Error::Read {
-            what: "settings",
-            source,
-        })?;
-    let settings: Vec<(String, String)> = before
+        .map_err(at)?;
+    before
         .iter()
         .map(|row| Ok((row.try_get(0)?, row.try_get(1)?)))
         .collect::<Result<_, tokio_postgres::Error>>()
-        .map_err(|source| Error::Read {
-            what: "settings",
-            source,
-        })?;
-    let catalog = everything(client, scope).await?;
+        .map_err(at)
+}
+
+async fn put_back<C: GenericClient + Sync>(client: &C, settings: Settings) -> Result<(), Error> {
     let (names, values): (Vec<String>, Vec<String>) = settings.into_iter().unzip();
     client
         .query_typed(
@@ -83,7 +94,43 @@ pub async fn read_within<C: GenericClient + Sync>(
             what: "settings",
             source,
         })?;
-    Ok(catalog)
+    Ok(())
+}
+
+/// Reads one index by its name, `None` for the schema: among this session's temporary ones. The client is in a transaction.
+///
+/// # Errors
+/// As [`read`].
+pub async fn read_index<C: GenericClient + Sync>(
+    client: &C,
+    schema: Option<&str>,
+    name: &str,
+) -> Result<Option<Index>, Error> {
+    let at = |source| Error::Read {
+        what: "an index",
+        source,
+    };
+    let place = client
+        .query_typed(
+            include_str!("../../sql/table_of_index.sql"),
+            &[(&schema, Type::TEXT), (&name, Type::TEXT)],
+        )
+        .await
+        .map_err(at)?;
+    let Some(row) = place.first() else {
+        return Ok(None);
+    };
+    let table: u32 = row.try_get(0).map_err(at)?;
+    let settings = fix_settings(client).await?;
+    let indexes = rows::<Index, C>(
+        client,
+        "an index",
+        include_str!("../../sql/index.sql"),
+        &[(&vec![table], Type::OID_ARRAY), (&false, Type::BOOL)],
+    )
+    .await?;
+    put_back(client, settings).await?;
+    Ok(indexes.into_iter().find(|index| index.name.name == name))
 }
 
 /// What `scope.sql` answers.

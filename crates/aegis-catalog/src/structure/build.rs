@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{Key, Kind, MODEL, Shape, Structure};
 use crate::catalog::Catalog;
-use crate::model::{Grant, Index, IndexKey, Relation};
+use crate::model::{Grant, Index, Relation};
 use crate::name::{Name, shown};
 
 impl Catalog {
@@ -130,7 +130,7 @@ impl Structure {
     }
 
     fn add_index(&mut self, index: &Index) {
-        let keys = index.keys.iter().map(|key| Value::from(index_key(key)));
+        let keys = index.keys.iter().map(|key| Value::from(key.to_string()));
         let keys: Vec<Value> = keys.collect();
         let key = Key::new(Kind::Index, &index.name);
         let shape = self.add(key, index, &["name", "definition", "bytes", "keys"]);
@@ -157,32 +157,6 @@ fn plain(value: Value) -> Value {
         Value::Array(values) => Value::Array(values.into_iter().map(plain).collect()),
         other => other,
     }
-}
-
-/// An index's key as it stands in CREATE INDEX, with nothing left to a default.
-pub(crate) fn index_key(key: &IndexKey) -> String {
-    let collation = key.collation.as_ref().map(|name| format!("COLLATE {name}"));
-    let options =
-        (!key.opclass_options.is_empty()).then(|| format!("({})", key.opclass_options.join(", ")));
-    let direction = if key.descending { "DESC" } else { "ASC" };
-    let nulls = if key.nulls_first {
-        "NULLS FIRST"
-    } else {
-        "NULLS LAST"
-    };
-    let words = [
-        Some(key.expression.clone()),
-        collation,
-        Some(key.opclass.to_string()),
-        options,
-        Some(direction.to_owned()),
-        Some(nulls.to_owned()),
-    ];
-    words
-        .into_iter()
-        .flatten()
-        .collect::<Vec<String>>()
-        .join(" ")
 }
 
 fn grant_key(grant: &Grant) -> Key {

@@ -1,0 +1,210 @@
+//! The database beside what it should be: the sum of the applied steps, and the sealed structure of the lock.
+//!
+//! Two answers, because they say two things: the sum knows what ran here, the sealed structure what the lock makes from nothing.
+//! An answer that was not given is `not_compared` with its reason, and never counts as equal.
+
+use std::collections::BTreeSet;
+
+use aegis_catalog::{Difference, Scope, Structure, read};
+use serde::Serialize;
+use tokio_postgres::Client;
+
+use super::StructureError;
+use super::fold::expected;
+
+/// What the lock makes, as far as it is known.
+#[derive(Debug)]
+pub enum Sealed<'a> {
+    /// The structure that a replay of exactly the applied lines made.
+    Structure(&'a Structure),
+    /// It is of more lines than are applied here: what holds now is only what the steps did.
+    Later {
+        /// The lines that are not applied.
+        pending: Vec<String>,
+    },
+    /// There is none.
+    Unknown {
+        /// Why, in a sentence.
+        why: String,
+    },
+}
+
+/// What one comparison said.
+#[derive(Debug, Serialize)]
+#[serde(tag = "answer", rename_all = "snake_case")]
+pub enum Answer {
+    /// It was made; nothing in the list is wrong, or something is.
+    Compared {
+        /// What is different; some of it only told.
+        differences: Vec<Difference>,
+    },
+    /// It was not made.
+    NotCompared {
+        /// Why.
+        why: String,
+    },
+}
+
+impl Answer {
+    /// It was made, and nothing is wrong.
+    pub fn holds(&self) -> bool {
+        matches!(self, Self::Compared { differences } if !differences.iter().any(Difference::is_wrong))
+    }
+
+    /// It was made, and something is wrong.
+    pub fn is_wrong(&self) -> bool {
+        matches!(self, Self::Compared { differences } if differences.iter().any(Difference::is_wrong))
+    }
+
+    fn of(expected: &Structure, live: &Structure) -> Self {
+        match expected.compare(live) {
+            Ok(differences) => Self::Compared { differences },
+            Err(not) => Self::NotCompared {
+                why: not.to_string(),
+            },
+        }
+    }
+}
+
+/// What was found.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    /// The server's major version.
+    pub server_major: u32,
+    /// The fingerprint of what is there.
+    pub fingerprint: String,
+    /// Beside the sum of the applied steps.
+    pub steps: Answer,
+    /// Beside the sealed structure.
+    pub sealed: Answer,
+    /// Lines of the lock are still to come here.
+    pub pending: bool,
+}
+
+impl Report {
+    /// `different` when something is wrong; `equal` when the sealed structure is what is there and no step's work is undone;
+    /// `steps_hold` when lines of the lock are still to come and each applied step's work is as the step left it; else
+    /// `not_compared`.
+    pub fn outcome(&self) -> &'static str {
+        if self.steps.is_wrong() || self.sealed.is_wrong() {
+            "different"
+        } else if self.sealed.holds() {
+            "equal"
+        } else if self.pending && self.steps.holds() {
+            "steps_hold"
+        } else {
+            "not_compared"
+        }
+    }
+
+    /// The exit code of `aegis migrate`: 0, or 12.
+    pub fn exit_code(&self) -> u8 {
+        if matches!(self.outcome(), "equal" | "steps_hold") {
+            0
+        } else {
+            12
+        }
+    }
+
+    /// Every difference once, the wrong ones first.
+    pub fn differences(&self) -> Vec<&Difference> {
+        let mut all: Vec<&Difference> = Vec::new();
+        for answer in [&self.sealed, &self.steps] {
+            if let Answer::Compared { differences } = answer {
+                for difference in differences {
+                    if !all.contains(&difference) {
+                        all.push(difference);
+                    }
+                }
+            }
+        }
+        all.sort_by_key(|difference| !difference.is_wrong());
+        all
+    }
+}
+
+/// Reads the schemas and compares. The client must not be in a transaction; nothing is written.
+///
+/// # Errors
+/// When the catalog or the account of the steps cannot be read.
+pub async fn verify(
+    client: &Client,
+    schemas: &[String],
+    sealed: Sealed<'_>,
+) -> Result<Report, StructureError> {
+    let major = client
+        .query_one(
+            "SELECT current_setting('server_version_num')::int / 10000",
+            &[],
+        )
+        .await
+        .map_err(StructureError::sql("asking for the server's version"))?;
+    let major = u32::try_from(major.get::<_, i32>(0)).unwrap_or_default();
+    let expected = expected(client, major).await?;
+    // A step may have reached into a schema that no change calls its own.
+    let mut all: BTreeSet<String> = schemas.iter().cloned().collect();
+    if let Some(expected) = &expected {
+        let keys = expected.structure.elements.keys();
+        all.extend(
+            keys.map(|key| key.schema.clone())
+                .filter(|schema| !schema.is_empty()),
+        );
+    }
+    let scope = Scope::schemas(all).structure_only();
+    let live = read(client, &scope).await?.structure();
+    let steps = match &expected {
+        None => Answer::NotCompared {
+            why: "this database keeps no account of applied steps (aegis_migrate.structure)"
+                .to_owned(),
+        },
+        Some(expected) => match expected.other.first() {
+            Some((key, major, model)) => Answer::NotCompared {
+                why: format!(
+                    "{} elements were recorded on another server or by another model ({key}: PostgreSQL {major}, model {model}); \
+                     after an upgrade of the server seal the lock on the new version, the sealed structure is compared then",
+                    expected.other.len()
+                ),
+            },
+            None if expected.structure.elements.is_empty()
+                && expected.structure.gone.is_empty() =>
+            {
+                Answer::NotCompared {
+                    why: "no step was applied here".to_owned(),
+                }
+            }
+            None => Answer::of(&expected.structure, &live),
+        },
+    };
+    let pending = matches!(sealed, Sealed::Later { .. });
+    let sealed = match sealed {
+        Sealed::Structure(structure) => Answer::of(structure, &only(&live, schemas)),
+        Sealed::Later { pending } => Answer::NotCompared {
+            why: format!(
+                "the sealed structure is that of the whole lock, and not applied here yet: {}",
+                pending.join(", ")
+            ),
+        },
+        Sealed::Unknown { why } => Answer::NotCompared { why },
+    };
+    Ok(Report {
+        server_major: live.server_major,
+        fingerprint: only(&live, schemas).fingerprint(),
+        steps,
+        sealed,
+        pending,
+    })
+}
+
+/// What is in these schemas, or in none.
+fn only(live: &Structure, schemas: &[String]) -> Structure {
+    let mut only = live.clone();
+    only.elements.retain(|key, _| {
+        let schema = if key.kind == aegis_catalog::Kind::Schema {
+            &key.name
+        } else {
+            &key.schema
+        };
+        schema.is_empty() || schemas.contains(schema)
+    });
+    only
+}
