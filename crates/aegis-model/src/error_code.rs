@@ -45,6 +45,16 @@ impl ErrorCode {
     pub const BAD_FILTER: Self = Self("AEG-0017");
     /// A program that is to be a handler cannot be run, or does not speak the exec protocol.
     pub const HANDLER_PROGRAM: Self = Self("AEG-0018");
+    /// A folder of changes, or a file in it, that makes no sense.
+    pub const BAD_CHANGE: Self = Self("AEG-0019");
+    /// A sealed change was edited.
+    pub const HISTORY_EDITED: Self = Self("AEG-0020");
+    /// Something that a change requires is not there or not applied.
+    pub const REQUIRED_FIRST: Self = Self("AEG-0021");
+    /// A database that cannot go over from another tool.
+    pub const NOT_ADOPTABLE: Self = Self("AEG-0022");
+    /// A lock that could not be replayed from nothing.
+    pub const REPLAY: Self = Self("AEG-0023");
 
     /// The code as text.
     pub const fn as_str(self) -> &'static str {

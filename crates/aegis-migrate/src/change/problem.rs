@@ -109,12 +109,14 @@ impl Problems {
         &self.0
     }
 
+    /// The kind of the first.
+    pub fn kind(&self) -> Kind {
+        self.0.first().map_or(Kind::Format, |problem| problem.kind)
+    }
+
     /// The exit code of the first.
     pub fn exit_code(&self) -> u8 {
-        self.0
-            .first()
-            .map_or(Kind::Format, |problem| problem.kind)
-            .exit_code()
+        self.kind().exit_code()
     }
 }
 
