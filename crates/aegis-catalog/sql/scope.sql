@@ -68,43 +68,51 @@ reached (class, oid) AS (
         WHERE d.refclassid = r.class AND d.refobjid = r.oid AND d.deptype <> 'e'
     ) AS further
 ),
+candidate (class, oid) AS (
+    SELECT class, oid FROM reached
+    UNION ALL
+    SELECT 'pg_catalog.pg_class'::regclass, oid FROM pg_catalog.pg_class WHERE $2::text[] IS NULL
+    UNION ALL
+    SELECT 'pg_catalog.pg_proc'::regclass, oid FROM pg_catalog.pg_proc WHERE $2::text[] IS NULL
+    UNION ALL
+    SELECT 'pg_catalog.pg_type'::regclass, oid FROM pg_catalog.pg_type WHERE $2::text[] IS NULL
+),
+-- Whose object it is, asked one by one: a few objects must not cost a scan of pg_depend.
 relation AS (
     SELECT c.oid, c.relkind
-    FROM pg_catalog.pg_class c
+    FROM candidate k
+    JOIN pg_catalog.pg_class c ON k.class = 'pg_catalog.pg_class'::regclass AND c.oid = k.oid
     JOIN space ON space.oid = c.relnamespace
     WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S')
-      AND ($2::text[] IS NULL OR c.oid IN (
-          SELECT oid FROM reached WHERE class = 'pg_catalog.pg_class'::regclass
-      ))
-      AND NOT EXISTS (
-          SELECT FROM pg_catalog.pg_depend e
+      AND (
+          SELECT count(*) FROM pg_catalog.pg_depend e
           WHERE e.classid = 'pg_catalog.pg_class'::regclass AND e.objid = c.oid AND e.deptype = 'e'
-      )
+      ) = 0
 ),
 function AS (
     SELECT p.oid
-    FROM pg_catalog.pg_proc p
+    FROM candidate k
+    JOIN pg_catalog.pg_proc p ON k.class = 'pg_catalog.pg_proc'::regclass AND p.oid = k.oid
     JOIN space ON space.oid = p.pronamespace
-    WHERE ($2::text[] IS NULL OR p.oid IN (SELECT oid FROM reached WHERE class = 'pg_catalog.pg_proc'::regclass))
-      -- A range's own constructors and an extension's functions come with their owner.
-      AND NOT EXISTS (
-          SELECT FROM pg_catalog.pg_depend e
-          WHERE e.classid = 'pg_catalog.pg_proc'::regclass AND e.objid = p.oid AND e.deptype IN ('e', 'i')
-      )
+    -- A range's own constructors and an extension's functions come with their owner.
+    WHERE (
+        SELECT count(*) FROM pg_catalog.pg_depend e
+        WHERE e.classid = 'pg_catalog.pg_proc'::regclass AND e.objid = p.oid AND e.deptype IN ('e', 'i')
+    ) = 0
 ),
 type AS (
     SELECT t.oid
-    FROM pg_catalog.pg_type t
+    FROM candidate k
+    JOIN pg_catalog.pg_type t ON k.class = 'pg_catalog.pg_type'::regclass AND t.oid = k.oid
     JOIN space ON space.oid = t.typnamespace
     LEFT JOIN pg_catalog.pg_class c ON c.oid = t.typrelid
     WHERE t.typtype IN ('e', 'd', 'r', 'b', 'c') AND coalesce(c.relkind = 'c', true)
-      AND ($2::text[] IS NULL OR t.oid IN (SELECT oid FROM reached WHERE class = 'pg_catalog.pg_type'::regclass))
       -- Arrays come with their element, and say so by an internal dependence.
-      AND NOT EXISTS (
-          SELECT FROM pg_catalog.pg_depend e
+      AND (
+          SELECT count(*) FROM pg_catalog.pg_depend e
           WHERE e.classid = 'pg_catalog.pg_type'::regclass AND e.objid = t.oid
             AND (e.deptype = 'e' OR e.deptype = 'i' AND t.typtype = 'b')
-      )
+      ) = 0
 )
 SELECT json_build_object(
     'server_version_num', current_setting('server_version_num')::int,
