@@ -1,1 +1,23 @@
 //! SQL as statements with a small representation of our own (the parser never shows), and the class of each: where it may run.
+//!
+//! Invariants: no I/O; every byte of a file belongs to a statement, to whitespace or to a comment, or the file is an error; what is
+//! not known is of the worst class.
+
+mod class;
+pub mod form;
+mod judge;
+mod lock;
+mod name;
+mod read;
+mod report;
+pub mod rules;
+mod statement;
+
+pub use class::{Class, Phase};
+pub use form::Form;
+pub use judge::{Compatible, Context, SMALL_BYTES, SourceFile, judge};
+pub use lock::{Lock, LockMode};
+pub use name::QualifiedName;
+pub use read::read;
+pub use report::{Finding, Level, Report, Verdict};
+pub use statement::{Script, Statement, SyntaxError};

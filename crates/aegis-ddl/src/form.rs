@@ -1,0 +1,524 @@
+//! What a statement does, in our own words: as much as its class depends on, and no more. The parser's types never leave `read/`.
+
+use serde::Serialize;
+
+use crate::name::QualifiedName;
+
+/// The kind of object that a DROP, a RENAME or the like is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[expect(missing_docs, reason = "the names are PostgreSQL's")]
+pub enum ObjectKind {
+    Table,
+    Index,
+    View,
+    MaterializedView,
+    Sequence,
+    Type,
+    Domain,
+    Function,
+    Trigger,
+    Policy,
+    Schema,
+    Extension,
+    Rule,
+    Constraint,
+    Column,
+    Publication,
+    Database,
+    Role,
+    Statistics,
+    Other,
+}
+
+impl ObjectKind {
+    /// For people.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Table => "table",
+            Self::Index => "index",
+            Self::View => "view",
+            Self::MaterializedView => "materialized view",
+            Self::Sequence => "sequence",
+            Self::Type => "type",
+            Self::Domain => "domain",
+            Self::Function => "function",
+            Self::Trigger => "trigger",
+            Self::Policy => "policy",
+            Self::Schema => "schema",
+            Self::Extension => "extension",
+            Self::Rule => "rule",
+            Self::Constraint => "constraint",
+            Self::Column => "column",
+            Self::Publication => "publication",
+            Self::Database => "database",
+            Self::Role => "role",
+            Self::Statistics => "statistics object",
+            Self::Other => "object",
+        }
+    }
+}
+
+/// A statement.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "form", rename_all = "snake_case")]
+#[expect(
+    missing_docs,
+    reason = "the fields are the parts of the statement that the variant names"
+)]
+pub enum Form {
+    CreateTable(CreateTable),
+    AlterTable {
+        table: QualifiedName,
+        actions: Vec<Action>,
+    },
+    CreateIndex(CreateIndex),
+    DropIndex {
+        indexes: Vec<QualifiedName>,
+        concurrently: bool,
+    },
+    Reindex {
+        target: Option<QualifiedName>,
+        of: ReindexOf,
+        concurrently: bool,
+    },
+    Drop {
+        kind: ObjectKind,
+        names: Vec<QualifiedName>,
+        on: Option<QualifiedName>,
+        cascade: bool,
+        if_exists: bool,
+    },
+    Rename {
+        kind: ObjectKind,
+        name: QualifiedName,
+        on: Option<QualifiedName>,
+    },
+    SetSchema {
+        kind: ObjectKind,
+        name: QualifiedName,
+    },
+    CreateView {
+        view: QualifiedName,
+        replace: bool,
+    },
+    CreateMaterializedView {
+        view: QualifiedName,
+        with_data: bool,
+    },
+    RefreshMaterializedView {
+        view: QualifiedName,
+        concurrently: bool,
+    },
+    CreateType {
+        name: QualifiedName,
+        is_enum: bool,
+    },
+    AlterType {
+        name: QualifiedName,
+        change: TypeChange,
+    },
+    CreateDomain {
+        name: QualifiedName,
+        base: TypeName,
+        constrained: bool,
+    },
+    AlterDomain {
+        name: QualifiedName,
+        change: DomainChange,
+    },
+    CreateFunction {
+        name: QualifiedName,
+        replace: bool,
+        body: Body,
+    },
+    CreateTrigger {
+        name: String,
+        table: QualifiedName,
+        replace: bool,
+    },
+    CreateRule {
+        name: String,
+        table: QualifiedName,
+    },
+    CreatePolicy {
+        table: QualifiedName,
+    },
+    AlterPolicy {
+        table: QualifiedName,
+    },
+    CreateSchema {
+        name: String,
+    },
+    CreateSequence {
+        name: QualifiedName,
+    },
+    AlterSequence {
+        name: QualifiedName,
+    },
+    CreateStatistics,
+    CreateExtension {
+        name: String,
+    },
+    CommentOn,
+    Grant,
+    Revoke,
+    AlterDefaultPrivileges,
+    /// Owner, options, storage of something that no program names.
+    AlterOther {
+        kind: ObjectKind,
+        what: String,
+    },
+    CreateOther {
+        what: String,
+    },
+    Do {
+        body: Body,
+    },
+    Insert {
+        into: QualifiedName,
+        source: Source,
+    },
+    Update {
+        table: QualifiedName,
+        scope: RowScope,
+    },
+    Delete {
+        table: QualifiedName,
+        scope: RowScope,
+    },
+    Merge,
+    Truncate {
+        tables: Vec<QualifiedName>,
+        cascade: bool,
+    },
+    Copy,
+    CreateTableAs {
+        table: QualifiedName,
+    },
+    Select {
+        locks_rows: bool,
+    },
+    Call,
+    Set {
+        name: String,
+        local: bool,
+    },
+    LockTable {
+        tables: Vec<QualifiedName>,
+    },
+    /// BEGIN, COMMIT, ROLLBACK, SAVEPOINT, PREPARE TRANSACTION.
+    TransactionControl {
+        what: String,
+    },
+    Vacuum {
+        full: bool,
+    },
+    Analyze,
+    Cluster {
+        table: Option<QualifiedName>,
+    },
+    /// CREATE DATABASE, ALTER SYSTEM, tablespaces, roles: more than this database.
+    ClusterWide {
+        what: String,
+        transactional: bool,
+    },
+    /// Known to the parser, not to us.
+    Other {
+        what: String,
+    },
+}
+
+/// CREATE TABLE.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[expect(missing_docs, reason = "the parts of the statement")]
+pub struct CreateTable {
+    pub table: QualifiedName,
+    pub if_not_exists: bool,
+    pub temporary: bool,
+    pub partition_of: Option<QualifiedName>,
+    pub inherits: Vec<QualifiedName>,
+    pub references: Vec<QualifiedName>,
+    pub columns: Vec<Column>,
+    pub has_primary_key: bool,
+}
+
+/// CREATE INDEX.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a word of the statement"
+)]
+#[expect(missing_docs, reason = "the parts of the statement")]
+pub struct CreateIndex {
+    pub index: Option<QualifiedName>,
+    pub table: QualifiedName,
+    pub only: bool,
+    pub unique: bool,
+    pub concurrently: bool,
+    pub if_not_exists: bool,
+    pub method: Option<String>,
+    pub keys: usize,
+}
+
+/// A column that is made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a word of the statement"
+)]
+#[expect(missing_docs, reason = "the parts of the clause")]
+pub struct Column {
+    pub name: String,
+    pub data_type: TypeName,
+    pub not_null: bool,
+    pub default: Option<Expression>,
+    pub generated: Option<Generated>,
+    pub identity: bool,
+    pub checked: bool,
+    pub unique: bool,
+    pub primary: bool,
+    pub references: Option<QualifiedName>,
+    pub collated: bool,
+}
+
+/// GENERATED ALWAYS AS.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[expect(missing_docs, reason = "PostgreSQL's words")]
+pub enum Generated {
+    Stored,
+    Virtual,
+}
+
+/// A type as it stands, with what could be read of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct TypeName {
+    /// Its text, in one case, whitespace in one form.
+    pub text: String,
+    /// Its name without modifiers and array marks, aliases resolved (`int` is `integer`).
+    pub base: QualifiedName,
+    /// `(20)`, `(10,2)`.
+    pub modifiers: Vec<u32>,
+    /// Whether it is an array.
+    pub array: bool,
+}
+
+/// What an expression calls.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Expression {
+    /// Its text.
+    pub text: String,
+    /// Functions that it calls, by name.
+    pub calls: Vec<QualifiedName>,
+    /// Just NULL.
+    pub is_null: bool,
+}
+
+/// A constraint that is added to a table.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[expect(missing_docs, reason = "the parts of the clause")]
+pub struct Constraint {
+    pub name: Option<String>,
+    pub kind: ConstraintKind,
+    pub columns: Vec<String>,
+    pub not_valid: bool,
+    /// NOT ENFORCED (18).
+    pub not_enforced: bool,
+}
+
+/// What a constraint says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[expect(missing_docs, reason = "PostgreSQL's words")]
+pub enum ConstraintKind {
+    Check { not_null_of: Option<String> },
+    ForeignKey { references: QualifiedName },
+    Unique { using_index: Option<String> },
+    PrimaryKey { using_index: Option<String> },
+    Exclude,
+    NotNull { column: String },
+    Other,
+}
+
+/// One action of ALTER TABLE.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "action", rename_all = "snake_case")]
+#[expect(missing_docs, reason = "the parts of the clause")]
+pub enum Action {
+    AddColumn {
+        column: Box<Column>,
+        if_not_exists: bool,
+    },
+    DropColumn {
+        column: String,
+        cascade: bool,
+    },
+    RenameColumn {
+        column: String,
+        to: String,
+    },
+    SetType {
+        column: String,
+        to: TypeName,
+        using: bool,
+        collated: bool,
+    },
+    SetDefault {
+        column: String,
+        expression: Expression,
+    },
+    DropDefault {
+        column: String,
+    },
+    SetNotNull {
+        column: String,
+    },
+    DropNotNull {
+        column: String,
+    },
+    AddIdentity {
+        column: String,
+    },
+    ChangeIdentity {
+        column: String,
+    },
+    DropExpression {
+        column: String,
+    },
+    SetExpression {
+        column: String,
+    },
+    SetStatistics,
+    SetStorage,
+    SetCompression,
+    AddConstraint {
+        constraint: Constraint,
+    },
+    DropConstraint {
+        constraint: String,
+        cascade: bool,
+    },
+    ValidateConstraint {
+        constraint: String,
+    },
+    AlterConstraint {
+        constraint: String,
+        enforced: bool,
+    },
+    RenameConstraint {
+        constraint: String,
+    },
+    RenameTable {
+        to: String,
+    },
+    SetSchema,
+    AttachPartition {
+        partition: QualifiedName,
+    },
+    DetachPartition {
+        partition: QualifiedName,
+        concurrently: bool,
+        finalize: bool,
+    },
+    Inherit {
+        parent: QualifiedName,
+    },
+    NoInherit {
+        parent: QualifiedName,
+    },
+    EnableTrigger {
+        name: String,
+    },
+    DisableTrigger {
+        name: String,
+    },
+    EnableRowSecurity,
+    ForceRowSecurity,
+    DisableRowSecurity,
+    ReplicaIdentity,
+    SetLogged {
+        logged: bool,
+    },
+    SetAccessMethod,
+    SetTablespace,
+    ClusterOn,
+    Owner,
+    Options {
+        only_tuning: bool,
+    },
+    Other {
+        what: String,
+    },
+}
+
+/// ALTER TYPE.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[expect(missing_docs, reason = "the parts of the clause")]
+pub enum TypeChange {
+    AddValue { value: String, placed: bool },
+    RenameValue,
+    AddAttribute,
+    DropAttribute,
+    AlterAttribute,
+    Other,
+}
+
+/// ALTER DOMAIN.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[expect(missing_docs, reason = "the parts of the clause")]
+pub enum DomainChange {
+    AddConstraint { not_valid: bool },
+    ValidateConstraint,
+    SetNotNull,
+    Loosen,
+    SetDefault,
+    Other,
+}
+
+/// What REINDEX is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[expect(missing_docs, reason = "PostgreSQL's words")]
+pub enum ReindexOf {
+    Index,
+    Table,
+    Schema,
+    Database,
+}
+
+/// A body in SQL or PL/pgSQL.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Body {
+    /// `sql`, `plpgsql`, or another that is not read.
+    pub language: String,
+    /// Its static statements.
+    pub statements: Vec<crate::Statement>,
+    /// Parts that could not be read: dynamic EXECUTE, another language, an error.
+    pub unread: Vec<String>,
+}
+
+/// Where inserted rows come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Source {
+    /// So many literal rows.
+    Rows(usize),
+    /// DEFAULT VALUES.
+    Defaults,
+    /// A query.
+    Query,
+}
+
+/// Which rows an UPDATE or DELETE means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RowScope {
+    /// No WHERE.
+    All,
+    /// `key = literal`, or `key IN (n literals)`: so many.
+    Keyed(usize),
+    /// Some other condition.
+    Condition,
+}

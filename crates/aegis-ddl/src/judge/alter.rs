@@ -1,0 +1,697 @@
+//! ALTER TABLE, action by action.
+
+use super::Found;
+use super::types::{self, Effect};
+use super::volatility::{self, Volatility};
+use super::world::World;
+use crate::class::Class;
+use crate::form::{Action, Column, Constraint, ConstraintKind, Generated};
+use crate::lock::LockMode;
+use crate::name::QualifiedName;
+use crate::report::Level;
+
+/// One ALTER TABLE.
+pub(super) fn judge(
+    world: &mut World<'_>,
+    table: &QualifiedName,
+    actions: &[Action],
+    transaction: usize,
+    found: &mut Found,
+) {
+    let live = world.is_live(table);
+    for action in actions {
+        if live {
+            found.lock(table, lock(action));
+            one(world, table, action, found);
+        }
+        remember(world, table, action, transaction);
+    }
+}
+
+/// The lock on the table itself, measured for PostgreSQL 14 to 18.
+fn lock(action: &Action) -> LockMode {
+    match action {
+        Action::ValidateConstraint { .. }
+        | Action::SetStatistics
+        | Action::AttachPartition { .. }
+        | Action::ClusterOn
+        | Action::Options { only_tuning: true }
+        | Action::DetachPartition {
+            concurrently: true, ..
+        } => LockMode::ShareUpdateExclusive,
+        Action::EnableTrigger { .. } | Action::DisableTrigger { .. } => LockMode::ShareRowExclusive,
+        Action::AddConstraint { constraint }
+            if matches!(constraint.kind, ConstraintKind::ForeignKey { .. }) =>
+        {
+            LockMode::ShareRowExclusive
+        }
+        _ => LockMode::AccessExclusive,
+    }
+}
+
+fn remember(world: &mut World<'_>, table: &QualifiedName, action: &Action, transaction: usize) {
+    match action {
+        Action::AddConstraint { constraint } if constraint.not_valid => {
+            let proves = match &constraint.kind {
+                ConstraintKind::Check { not_null_of } => not_null_of.clone(),
+                ConstraintKind::NotNull { column } => Some(column.clone()),
+                _ => None,
+            };
+            let name = constraint.name.clone().unwrap_or_default();
+            world.added_not_valid(table, &name, proves, transaction);
+        }
+        Action::ValidateConstraint { constraint } => world.validated(table, constraint),
+        Action::RenameTable { to } => world.renamed(table, to),
+        _ => {}
+    }
+}
+
+fn one(world: &World<'_>, table: &QualifiedName, action: &Action, found: &mut Found) {
+    let breaks = |found: &mut Found, rule, message: String| {
+        found.push(rule, Class::D, Level::Error, message);
+    };
+    match action {
+        Action::AddColumn {
+            column,
+            if_not_exists,
+        } => add_column(world, table, column, *if_not_exists, found),
+        Action::DropColumn { column, .. } => breaks(
+            found,
+            "drop-column",
+            format!("{table}.{column} is gone for programs that name it"),
+        ),
+        Action::RenameColumn { column, to } => breaks(
+            found,
+            "rename",
+            format!("{table}.{column} is {to} from the next moment on"),
+        ),
+        Action::RenameTable { to } => breaks(
+            found,
+            "rename",
+            format!("{table} is {to} from the next moment on"),
+        ),
+        Action::RenameConstraint { .. } => found.push(
+            "rename",
+            Class::D,
+            Level::Notice,
+            "programs that name the constraint (ON CONFLICT ON CONSTRAINT, error handling) meet another name",
+        ),
+        Action::SetSchema => found.push(
+            "set-schema",
+            Class::D,
+            Level::Error,
+            format!("{table} is in another schema from the next moment on"),
+        ),
+        Action::SetType {
+            column, to, using, ..
+        } => set_type(world, table, column, to, *using, found),
+        Action::SetDefault { .. } => found.push(
+            "set-default",
+            Class::D,
+            Level::Notice,
+            format!("INSERTs into {table} that leave the column out write another value"),
+        ),
+        Action::DropDefault { column } => found.push(
+            "drop-default",
+            Class::D,
+            Level::Warning,
+            format!("INSERTs into {table} that leave {column} out write NULL or fail"),
+        ),
+        Action::SetNotNull { column } => set_not_null(world, table, column, found),
+        Action::DropNotNull { .. }
+        | Action::SetStatistics
+        | Action::SetStorage
+        | Action::SetCompression
+        | Action::ClusterOn
+        | Action::Owner
+        | Action::DropExpression { .. }
+        | Action::ReplicaIdentity
+        | Action::EnableTrigger { .. }
+        | Action::Options { .. }
+        | Action::NoInherit { .. } => {}
+        Action::AddIdentity { column } | Action::ChangeIdentity { column } => found.push(
+            "identity-change",
+            Class::D,
+            Level::Warning,
+            format!("INSERTs that give {table}.{column}, or leave it out, may fail"),
+        ),
+        Action::SetExpression { column } => found.push(
+            "add-column-rewrite",
+            Class::B,
+            Level::Error,
+            format!("{table} is rewritten for the new expression of {column}"),
+        ),
+        Action::AddConstraint { constraint } => add_constraint(world, table, constraint, found),
+        Action::DropConstraint { constraint, .. } => drop_constraint(world, table, constraint, found),
+        Action::ValidateConstraint { constraint } => {
+            if let Some(other) = references(world, table, constraint) {
+                found.lock(&other, LockMode::RowShare);
+            }
+            found.long |= !world.is_small(table);
+        }
+        Action::AlterConstraint { enforced, .. } => {
+            if *enforced {
+                found.push(
+                    "add-constraint-scan",
+                    Class::B,
+                    Level::Error,
+                    format!("every row of {table} is checked"),
+                );
+            }
+        }
+        Action::AttachPartition { partition } => attach(world, table, partition, found),
+        Action::DetachPartition {
+            concurrently,
+            finalize,
+            partition,
+        } => {
+            if !concurrently && !finalize {
+                found.push(
+                    "detach-not-concurrent",
+                    Class::B,
+                    Level::Error,
+                    format!("readers and writers of {table} wait"),
+                );
+            }
+            breaks(
+                found,
+                "detach-partition",
+                format!("queries on {table} lose the rows of {partition}"),
+            );
+        }
+        Action::Inherit { parent } => found.push(
+            "replace-view",
+            Class::D,
+            Level::Warning,
+            format!("queries on {parent} gain the rows of {table}"),
+        ),
+        Action::DisableTrigger { name } => breaks(
+            found,
+            "disable-trigger",
+            format!("what {name} keeps up on {table} is no longer kept up"),
+        ),
+        Action::EnableRowSecurity | Action::ForceRowSecurity => breaks(
+            found,
+            "row-security",
+            format!("roles without a policy see no row of {table}"),
+        ),
+        Action::DisableRowSecurity => breaks(
+            found,
+            "row-security",
+            format!("every role sees all rows of {table}"),
+        ),
+        Action::SetLogged { .. } => found.push(
+            "set-logged",
+            Class::E,
+            Level::Error,
+            format!("{table} is rewritten"),
+        ),
+        Action::SetAccessMethod | Action::SetTablespace => found.push(
+            "set-storage-place",
+            Class::E,
+            Level::Error,
+            format!("{table} is copied"),
+        ),
+        Action::Other { what } => found.push(
+            "unknown-statement",
+            Class::E,
+            Level::Error,
+            format!("ALTER TABLE … {what} is not known to this release"),
+        ),
+    }
+}
+
+fn add_column(
+    world: &World<'_>,
+    table: &QualifiedName,
+    column: &Column,
+    if_not_exists: bool,
+    found: &mut Found,
+) {
+    let name = &column.name;
+    found.push(
+        "add-column",
+        Class::D,
+        Level::Notice,
+        format!("programs that read {table} with SELECT * meet {name}"),
+    );
+    if if_not_exists {
+        found.push(
+            "create-table-if-not-exists",
+            Class::B,
+            Level::Notice,
+            format!("a column {name} of another type is taken for done"),
+        );
+    }
+    let rewrite = |found: &mut Found, why: String| {
+        let small = world.is_small(table);
+        let level = if small { Level::Notice } else { Level::Error };
+        found.push("add-column-rewrite", Class::B, level, why);
+    };
+    if matches!(
+        column.data_type.base.name.as_str(),
+        "serial" | "bigserial" | "smallserial" | "serial4" | "serial8" | "serial2"
+    ) {
+        rewrite(
+            found,
+            format!("{table} is rewritten: each row takes a number of the sequence of {name}"),
+        );
+    }
+    if column.identity {
+        rewrite(
+            found,
+            format!("{table} is rewritten: each row takes a number of the identity {name}"),
+        );
+    }
+    match column.generated {
+        Some(Generated::Stored) => rewrite(
+            found,
+            format!("{table} is rewritten: {name} is stored in each row"),
+        ),
+        Some(Generated::Virtual) if world.server < 18 => found.push(
+            "unknown-statement",
+            Class::E,
+            Level::Error,
+            format!(
+                "virtual generated columns begin with 18, and the server is {}",
+                world.server
+            ),
+        ),
+        _ => {}
+    }
+    if let Some(default) = &column.default {
+        match volatility::of(world, default) {
+            Volatility::Steady => {}
+            Volatility::Volatile(call) => rewrite(
+                found,
+                format!("{table} is rewritten: {call}() gives each row another value"),
+            ),
+            Volatility::Unknown(call) => found.push_unless(
+                "add-column-rewrite",
+                Class::B,
+                Level::Error,
+                format!("{table} is rewritten if {call}() is volatile"),
+                format!("{call}() is immutable or stable (--database or --catalog tells)"),
+            ),
+        }
+    }
+    domain(world, table, column, found);
+    let has_value = column
+        .default
+        .as_ref()
+        .is_some_and(|default| !default.is_null)
+        || column.identity
+        || column.generated.is_some()
+        || column.data_type.base.name.contains("serial");
+    if column.not_null && !has_value {
+        found.push(
+            "add-required-column",
+            Class::D,
+            Level::Error,
+            format!("{name} has no default: it fails when {table} has rows, and INSERTs that do not know it fail"),
+        );
+    }
+    if column.checked {
+        found.push(
+            "add-column-constraint",
+            Class::B,
+            Level::Error,
+            format!("the CHECK of {name} scans {table} under ACCESS EXCLUSIVE"),
+        );
+    }
+    if column.unique || column.primary {
+        found.push(
+            "add-column-constraint",
+            Class::B,
+            Level::Error,
+            format!("the index of {name} is built under ACCESS EXCLUSIVE"),
+        );
+    }
+    if let Some(references) = &column.references {
+        found.lock(references, LockMode::ShareRowExclusive);
+        // Measured: without a default the new, empty column is not validated.
+        if column
+            .default
+            .as_ref()
+            .is_some_and(|default| !default.is_null)
+        {
+            found.push(
+                "add-column-constraint",
+                Class::B,
+                Level::Error,
+                format!(
+                    "every row of {table} is looked up in {references} while writers of both wait"
+                ),
+            );
+        }
+    }
+}
+
+/// A domain with a constraint rewrites, even when the column is nullable.
+fn domain(world: &World<'_>, table: &QualifiedName, column: &Column, found: &mut Found) {
+    let Some(catalog) = world.catalog else { return };
+    let mut name = world.name(&column.data_type.base);
+    // A domain may stand over a domain.
+    for _ in 0..16 {
+        let Some(def) = catalog.types.iter().find(|one| one.name == name) else {
+            return;
+        };
+        if !def.constraints.is_empty() || def.not_null {
+            found.push(
+                "add-column-rewrite",
+                Class::B,
+                Level::Error,
+                format!("{table} is rewritten: the domain {name} has a constraint"),
+            );
+            return;
+        }
+        match &def.base_name {
+            Some(base) => name = base.clone(),
+            None => return,
+        }
+    }
+}
+
+fn set_type(
+    world: &World<'_>,
+    table: &QualifiedName,
+    column: &str,
+    to: &crate::form::TypeName,
+    using: bool,
+    found: &mut Found,
+) {
+    let Some(known) = world.column(table, column) else {
+        found.push_unless(
+            "change-type-rewrite",
+            Class::B,
+            Level::Error,
+            format!("{table} is rewritten, or its indexes are rebuilt, for the new type of {column}"),
+            format!("{column} is of a type that {} only widens, and nothing hangs on it (--database or --catalog tells)", to.text),
+        );
+        return;
+    };
+    let effect = if using {
+        Effect::Rewrite
+    } else {
+        types::change(&known.data_type, to)
+    };
+    let small = world.is_small(table);
+    let level = if small { Level::Notice } else { Level::Error };
+    match effect {
+        Effect::Free => hangs_on(world, table, column, found),
+        Effect::Indexes => found.push(
+            "change-type-index",
+            Class::B,
+            level,
+            format!("the indexes on {table}.{column} are rebuilt"),
+        ),
+        Effect::Rewrite => found.push(
+            "change-type-rewrite",
+            Class::B,
+            level,
+            format!("{table} is rewritten: {} to {}", known.data_type, to.text),
+        ),
+    }
+    if types::narrower(&known.data_type, to) {
+        found.push(
+            "change-type-narrower",
+            Class::D,
+            Level::Error,
+            format!(
+                "programs may write {} that is no {}",
+                known.data_type, to.text
+            ),
+        );
+    }
+}
+
+/// What hangs on a column makes even a free change of its type a scan, a rebuild or an error.
+fn hangs_on(world: &World<'_>, table: &QualifiedName, column: &str, found: &mut Found) {
+    let Some(catalog) = world.catalog else { return };
+    let name = world.name(table);
+    let checks = catalog
+        .constraints
+        .iter()
+        .filter(|one| one.table == name && one.definition.starts_with("CHECK"))
+        .filter(|one| one.columns.iter().any(|other| other == column));
+    let expressions = catalog.indexes.iter().filter(|one| {
+        one.table == name
+            && (one
+                .keys
+                .iter()
+                .any(|key| key.column.is_none() && key.expression.contains(column))
+                || one
+                    .predicate
+                    .as_ref()
+                    .is_some_and(|predicate| predicate.contains(column)))
+    });
+    let parts: Vec<String> = checks
+        .map(|one| format!("CHECK {}", one.name))
+        .chain(expressions.map(|one| format!("index {}", one.name.name)))
+        .collect();
+    if !parts.is_empty() && !world.is_small(table) {
+        found.push(
+            "change-type-index",
+            Class::B,
+            Level::Error,
+            format!(
+                "{} hang on {table}.{column} and are checked or built again",
+                parts.join(", ")
+            ),
+        );
+    }
+}
+
+fn set_not_null(world: &World<'_>, table: &QualifiedName, column: &str, found: &mut Found) {
+    if world
+        .column(table, column)
+        .is_some_and(|known| known.not_null && known.not_null_valid)
+    {
+        return;
+    }
+    if world.is_proven(table, column) {
+        found.push(
+            "set-not-null",
+            Class::D,
+            Level::Notice,
+            format!("a valid CHECK on {table}.{column} says so already"),
+        );
+        return;
+    }
+    if !world.is_small(table) {
+        let message = format!("every row of {table} is checked for {column}");
+        if world.may_be_proven() {
+            found.push_unless(
+                "set-not-null-scan",
+                Class::B,
+                Level::Error,
+                message,
+                format!(
+                    "a valid CHECK ({column} IS NOT NULL) is there (--database or --catalog tells)"
+                ),
+            );
+        } else {
+            found.push("set-not-null-scan", Class::B, Level::Error, message);
+        }
+    }
+    found.push(
+        "set-not-null",
+        Class::D,
+        Level::Error,
+        format!("INSERTs that leave {table}.{column} NULL fail"),
+    );
+}
+
+fn add_constraint(
+    world: &World<'_>,
+    table: &QualifiedName,
+    constraint: &Constraint,
+    found: &mut Found,
+) {
+    let restricts = |found: &mut Found| {
+        found.push(
+            "new-write-restriction",
+            Class::D,
+            Level::Warning,
+            format!("writes of {table} that break it are refused from now on"),
+        );
+    };
+    let scan = |found: &mut Found, what: &str| {
+        let level = if world.is_small(table) {
+            Level::Notice
+        } else {
+            Level::Error
+        };
+        found.push(
+            "add-constraint-scan",
+            Class::B,
+            level,
+            format!("every row of {table} is {what}"),
+        );
+    };
+    match &constraint.kind {
+        ConstraintKind::Check { .. } => {
+            if !constraint.not_valid && !constraint.not_enforced {
+                scan(found, "checked under ACCESS EXCLUSIVE");
+            }
+            if !constraint.not_enforced {
+                restricts(found);
+            }
+        }
+        ConstraintKind::NotNull { column } => {
+            if constraint.not_valid && world.server < 18 {
+                found.push(
+                    "unknown-statement",
+                    Class::E,
+                    Level::Error,
+                    format!("NOT NULL … NOT VALID begins with 18, and the server is {}", world.server),
+                );
+            } else if constraint.not_valid {
+                restricts(found);
+            } else {
+                set_not_null(world, table, column, found);
+            }
+        }
+        ConstraintKind::ForeignKey { references } => {
+            found.lock(references, LockMode::ShareRowExclusive);
+            if !constraint.not_valid && !constraint.not_enforced {
+                scan(
+                    found,
+                    &format!("looked up in {references} while writers of both wait"),
+                );
+            }
+            let partitioned = world
+                .relation(table)
+                .is_some_and(|relation| relation.partition_key.is_some());
+            if constraint.not_valid && partitioned && world.server < 18 {
+                found.push(
+                    "unknown-statement",
+                    Class::E,
+                    Level::Error,
+                    format!("{table} is partitioned: a foreign key on it can be NOT VALID from 18 on (42809)"),
+                );
+            }
+            if !constraint.not_enforced {
+                restricts(found);
+            }
+        }
+        ConstraintKind::Unique { using_index } => {
+            if using_index.is_some() {
+                found.push(
+                    "new-write-restriction",
+                    Class::D,
+                    Level::Notice,
+                    "its unique index refuses duplicates already",
+                );
+            } else {
+                found.push(
+                    "add-unique",
+                    Class::B,
+                    Level::Error,
+                    format!("its index is built while readers and writers of {table} wait"),
+                );
+                restricts(found);
+            }
+        }
+        ConstraintKind::PrimaryKey { using_index } => {
+            if using_index.is_none() {
+                found.push(
+                    "add-primary-key",
+                    Class::B,
+                    Level::Error,
+                    format!("its index is built while readers and writers of {table} wait"),
+                );
+                restricts(found);
+            } else {
+                primary_key_using(world, table, found);
+            }
+        }
+        ConstraintKind::Exclude => found.push(
+            "add-exclusion",
+            Class::E,
+            Level::Error,
+            format!("its index is built while readers and writers of {table} wait, and there is no online form"),
+        ),
+        ConstraintKind::Other => found.push(
+            "unknown-statement",
+            Class::E,
+            Level::Error,
+            "this kind of constraint is not known to this release",
+        ),
+    }
+}
+
+/// Columns of a primary key become NOT NULL: a scan, unless they are.
+fn primary_key_using(world: &World<'_>, table: &QualifiedName, found: &mut Found) {
+    found.push_unless(
+        "set-not-null-scan",
+        Class::B,
+        Level::Notice,
+        format!("columns that are not NOT NULL yet are checked in every row of {table}"),
+        "all columns of the index are NOT NULL",
+    );
+    if world.server < 14 {
+        found.unread.push("a server older than 14".to_owned());
+    }
+}
+
+fn references(world: &World<'_>, table: &QualifiedName, constraint: &str) -> Option<QualifiedName> {
+    let name = world.name(table);
+    let other = world
+        .catalog?
+        .constraints
+        .iter()
+        .find(|one| one.table == name && one.name == constraint)?
+        .references
+        .clone()?;
+    Some(QualifiedName {
+        schema: Some(other.schema),
+        name: other.name,
+    })
+}
+
+fn drop_constraint(world: &World<'_>, table: &QualifiedName, constraint: &str, found: &mut Found) {
+    if let Some(other) = references(world, table, constraint) {
+        found.lock(&other, LockMode::AccessExclusive);
+    }
+    // A CHECK that the set made to prove NOT NULL, or that nobody relied on yet.
+    if world.not_valid_since(table, constraint).is_some() {
+        return;
+    }
+    let is_check = world.catalog.is_some_and(|catalog| {
+        let name = world.name(table);
+        catalog.constraints.iter().any(|one| {
+            one.table == name && one.name == constraint && one.definition.starts_with("CHECK")
+        })
+    });
+    let level = if is_check {
+        Level::Notice
+    } else {
+        Level::Error
+    };
+    found.push(
+        "drop-constraint",
+        Class::D,
+        level,
+        format!("what {constraint} kept true of {table} no longer holds"),
+    );
+}
+
+fn attach(world: &World<'_>, table: &QualifiedName, partition: &QualifiedName, found: &mut Found) {
+    if !world.is_live(partition) {
+        return;
+    }
+    found.lock(partition, LockMode::AccessExclusive);
+    if world.is_small(partition) {
+        return;
+    }
+    found.push_unless(
+        "attach-partition-scan",
+        Class::B,
+        Level::Error,
+        format!(
+            "{partition} is scanned under ACCESS EXCLUSIVE (and a default partition of {table})"
+        ),
+        "a valid CHECK on it proves its bound, and there is no default partition",
+    );
+}

@@ -1,0 +1,67 @@
+//! Rows: what is short enough for an expand, and what is a backfill.
+
+use super::Found;
+use super::world::World;
+use crate::class::Class;
+use crate::form::{RowScope, Source};
+use crate::lock::LockMode;
+use crate::name::QualifiedName;
+use crate::report::Level;
+
+/// Literal or keyed rows up to this are short.
+const ROWS_MAX: usize = 1000;
+
+pub(super) fn insert(world: &World<'_>, into: &QualifiedName, source: Source, found: &mut Found) {
+    if !world.is_live(into) && !matches!(source, Source::Query) {
+        return;
+    }
+    found.lock(into, LockMode::RowExclusive);
+    match source {
+        Source::Defaults => {}
+        Source::Rows(rows) if rows <= ROWS_MAX => {}
+        Source::Rows(rows) => bulk(
+            found,
+            format!("{rows} rows in one transaction (up to {ROWS_MAX} are short)"),
+        ),
+        Source::Query => bulk(
+            found,
+            format!("nobody knows how many rows its query puts into {into}"),
+        ),
+    }
+}
+
+pub(super) fn change(
+    world: &World<'_>,
+    table: &QualifiedName,
+    scope: RowScope,
+    verb: &str,
+    found: &mut Found,
+) {
+    if !world.is_live(table) {
+        return;
+    }
+    found.lock(table, LockMode::RowExclusive);
+    match scope {
+        RowScope::Keyed(rows) if rows <= ROWS_MAX => {}
+        RowScope::Keyed(rows) => bulk(
+            found,
+            format!("{verb} of {rows} rows of {table} in one transaction"),
+        ),
+        RowScope::All => bulk(
+            found,
+            format!("{verb} of every row of {table} in one transaction"),
+        ),
+        RowScope::Condition => {
+            let message = format!("nobody knows how many rows of {table} its condition means");
+            if world.is_small(table) {
+                found.push("dml-bulk", Class::C, Level::Notice, message);
+            } else {
+                bulk(found, message);
+            }
+        }
+    }
+}
+
+fn bulk(found: &mut Found, message: String) {
+    found.push("dml-bulk", Class::B, Level::Error, message);
+}

@@ -1,0 +1,120 @@
+//! What stands together in one transaction: what must not, and what waits behind whose lock.
+
+use super::world::World;
+use super::{Found, SourceFile};
+use crate::class::Class;
+use crate::form::{Action, Form};
+use crate::lock::LockMode;
+use crate::report::Level;
+use crate::statement::Statement;
+
+/// The transactions of a file.
+pub(super) struct Boundaries {
+    atomic: Option<bool>,
+    plain: bool,
+    several: bool,
+    explicit: bool,
+    transaction: usize,
+    /// The strongest lock so far in this transaction on a live table.
+    strong: Option<String>,
+}
+
+impl Boundaries {
+    pub(super) fn new(file: &SourceFile, transaction: usize) -> Self {
+        Self {
+            atomic: file.atomic,
+            plain: file.phase.is_none(),
+            several: file.script.statements.len() > 1,
+            explicit: false,
+            transaction,
+            strong: None,
+        }
+    }
+
+    /// The transaction of this statement.
+    pub(super) fn of(&mut self, statement: &Statement) -> usize {
+        if let Form::TransactionControl { what } = &statement.form {
+            let begins = what.starts_with("BEGIN") || what.starts_with("START");
+            let ends = ["COMMIT", "END", "ROLLBACK", "ABORT"]
+                .iter()
+                .any(|word| what.starts_with(word))
+                && !what.ends_with(" TO");
+            if begins || ends {
+                self.explicit = begins;
+                self.transaction += 1;
+                self.strong = None;
+            }
+        } else if self.atomic == Some(false) && !self.explicit {
+            self.transaction += 1;
+            self.strong = None;
+        }
+        self.transaction
+    }
+
+    pub(super) const fn last(&self) -> usize {
+        self.transaction
+    }
+
+    /// Whether this statement is surely inside a transaction with others.
+    fn is_inside(&self) -> bool {
+        self.explicit || self.atomic == Some(true) && self.several
+    }
+
+    pub(super) fn judge(&mut self, world: &World<'_>, statement: &Statement, found: &mut Found) {
+        if let Form::TransactionControl { what } = &statement.form {
+            if !self.plain {
+                found.push(
+                    "transaction-in-file",
+                    Class::E,
+                    Level::Error,
+                    format!("{what}: the runner makes the transactions"),
+                );
+            }
+            return;
+        }
+        if !statement.transactional() && (self.is_inside() || self.atomic == Some(true)) {
+            found.push(
+                "concurrently-in-transaction",
+                Class::B,
+                Level::Error,
+                "the server refuses it inside a transaction",
+            );
+        }
+        if self.is_inside()
+            && let Some(locked) = &self.strong
+            && !matches!(statement.form, Form::Set { .. } | Form::CommentOn)
+        {
+            found.push(
+                "statement-after-strong-lock",
+                Class::B,
+                Level::Notice,
+                format!("{locked} stays locked while it runs"),
+            );
+        }
+        let strongest = found
+            .locks
+            .iter()
+            .filter(|lock| lock.mode == LockMode::AccessExclusive && world.is_live(&lock.relation))
+            .map(|lock| lock.relation.to_string())
+            .next();
+        if self.strong.is_none() {
+            self.strong = strongest;
+        }
+        if let Form::AlterTable { table, actions } = &statement.form {
+            for action in actions {
+                if let Action::ValidateConstraint { constraint } = action
+                    && world.not_valid_since(table, constraint) == Some(self.transaction)
+                    && self.atomic != Some(false)
+                    && world.is_live(table)
+                {
+                    found.push(
+                        "validate-in-same-transaction",
+                        Class::B,
+                        Level::Error,
+                        format!("{constraint} was added NOT VALID in the same transaction, whose lock stays while it scans"),
+                    );
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! Judging: which class each statement of a set has, and why.
+
+mod alter;
+mod data;
+mod files;
+mod objects;
+mod types;
+mod volatility;
+mod world;
+
+use aegis_catalog::Catalog;
+
+use crate::class::{Class, Phase};
+use crate::report::{Finding, Level, Report, Verdict};
+use crate::statement::{Script, Statement};
+use world::World;
+
+pub use world::SMALL_BYTES;
+
+/// A file of a set, read.
+#[derive(Debug, Clone)]
+pub struct SourceFile {
+    /// As it is told.
+    pub path: String,
+    /// Its statements.
+    pub script: Script,
+    /// Which part of a change it is; none in a plain folder.
+    pub phase: Option<Phase>,
+    /// Whether all its statements run in one transaction. None: nobody knows, as in a plain folder.
+    pub atomic: Option<bool>,
+}
+
+/// An override of a compatibility rule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Compatible {
+    /// The rule's name.
+    pub rule: String,
+    /// Why the version before does not mind.
+    pub reason: String,
+}
+
+/// What is known beside the files.
+#[derive(Debug, Clone, Copy)]
+pub struct Context<'a> {
+    /// The server's major version.
+    pub server: u32,
+    /// The live database, when it was looked at.
+    pub catalog: Option<&'a Catalog>,
+    /// The schema that search_path names first.
+    pub schema: &'a str,
+    /// Nobody uses this database yet.
+    pub fresh: bool,
+    /// `[expand] compatible`.
+    pub compatible: &'a [Compatible],
+}
+
+/// Judges a set of files in the order in which they run.
+pub fn judge(files: &[SourceFile], context: &Context<'_>) -> Report {
+    let mut world = World::new(
+        context.catalog,
+        context.server,
+        context.schema,
+        context.fresh,
+    );
+    let mut verdicts = Vec::new();
+    let mut transaction = 0;
+    for file in files {
+        transaction += 1;
+        let mut boundaries = files::Boundaries::new(file, transaction);
+        for statement in &file.script.statements {
+            let at = boundaries.of(statement);
+            let mut found = Found::default();
+            statement_of(&mut world, statement, at, false, &mut found);
+            boundaries.judge(&world, statement, &mut found);
+            verdicts.push(finish(file, statement, found, context));
+        }
+        transaction = boundaries.last();
+    }
+    let unused_overrides = context
+        .compatible
+        .iter()
+        .filter(|one| {
+            !verdicts.iter().any(|verdict: &Verdict| {
+                verdict
+                    .findings
+                    .iter()
+                    .any(|finding| finding.rule == one.rule)
+            })
+        })
+        .map(|one| match crate::rules::find(&one.rule) {
+            None => format!("{}: there is no such rule", one.rule),
+            Some(rule) if !rule.compatibility => {
+                format!(
+                    "{}: it is about locks, and no reason changes them",
+                    one.rule
+                )
+            }
+            Some(_) => format!("{}: nothing here needs it; take it out", one.rule),
+        })
+        .collect();
+    Report {
+        verdicts,
+        unused_overrides,
+    }
+}
+
+/// What was found about a statement so far.
+#[derive(Debug, Default)]
+struct Found {
+    findings: Vec<Finding>,
+    locks: Vec<crate::lock::Lock>,
+    unread: Vec<String>,
+    /// Long by its nature, though nothing is wrong with it.
+    long: bool,
+}
+
+impl Found {
+    fn push(&mut self, rule: &'static str, class: Class, level: Level, message: impl Into<String>) {
+        let safe = crate::rules::find(rule).map_or("", |rule| rule.safe);
+        self.findings.push(Finding {
+            rule,
+            class,
+            level,
+            message: message.into(),
+            safe,
+            overridden: None,
+            unless: None,
+        });
+    }
+
+    /// What holds unless something is so that is not known here.
+    fn push_unless(
+        &mut self,
+        rule: &'static str,
+        class: Class,
+        level: Level,
+        message: impl Into<String>,
+        unless: impl Into<String>,
+    ) {
+        self.push(rule, class, level, message);
+        if let Some(last) = self.findings.last_mut() {
+            last.unless = Some(unless.into());
+        }
+    }
+
+    fn lock(&mut self, relation: &crate::QualifiedName, mode: crate::LockMode) {
+        if let Some(known) = self.locks.iter_mut().find(|one| one.relation == *relation) {
+            known.mode = known.mode.max(mode);
+        } else {
+            self.locks.push(crate::Lock {
+                relation: relation.clone(),
+                mode,
+            });
+        }
+    }
+}
+
+fn statement_of(
+    world: &mut World<'_>,
+    statement: &Statement,
+    transaction: usize,
+    inside: bool,
+    found: &mut Found,
+) {
+    let before = found.findings.len();
+    objects::judge(world, statement, transaction, found);
+    if inside {
+        // The place is the outer statement's: say which inner one is meant.
+        for finding in &mut found.findings[before..] {
+            finding.message = format!("in its body: {}", finding.message);
+        }
+    }
+}
+
+fn finish(
+    file: &SourceFile,
+    statement: &Statement,
+    mut found: Found,
+    context: &Context<'_>,
+) -> Verdict {
+    for finding in &mut found.findings {
+        let is_compatibility =
+            crate::rules::find(finding.rule).is_some_and(|rule| rule.compatibility);
+        if is_compatibility
+            && let Some(given) = context
+                .compatible
+                .iter()
+                .find(|one| one.rule == finding.rule)
+        {
+            finding.overridden = Some(given.reason.clone());
+        }
+    }
+    let blocking = if file.phase.is_some() {
+        Level::Warning
+    } else {
+        Level::Error
+    };
+    let counted = || {
+        found
+            .findings
+            .iter()
+            .filter(|finding| finding.overridden.is_none() && finding.level >= blocking)
+            .map(|finding| finding.class)
+    };
+    let by_nature = if found.long || !statement.transactional() {
+        Class::C
+    } else {
+        Class::A
+    };
+    let class = counted()
+        .chain([by_nature])
+        .max_by_key(|class| rank(*class));
+    let class = class.unwrap_or(Class::E);
+    let passes = match file.phase {
+        Some(phase) => phase.takes(class),
+        // A plain folder has no phases: what is long may stand there, by itself.
+        None => matches!(class, Class::A | Class::C),
+    };
+    let mut line: String = statement.plain.chars().take(160).collect();
+    if line.len() < statement.plain.len() {
+        line.push('…');
+    }
+    Verdict {
+        file: file.path.clone(),
+        line: statement.line,
+        statement: line,
+        class,
+        passes,
+        phase: file.phase,
+        locks: found.locks,
+        findings: found.findings,
+        unread: found.unread,
+    }
+}
+
+/// How bad a class is for where a statement may run: what must be split runs nowhere.
+const fn rank(class: Class) -> u8 {
+    match class {
+        Class::A => 0,
+        Class::C => 1,
+        Class::D => 2,
+        Class::B => 3,
+        Class::E => 4,
+    }
+}

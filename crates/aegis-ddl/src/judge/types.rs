@@ -1,0 +1,186 @@
+//! What a change of a column's type does: nothing, a rebuild of indexes, or a rewrite. The list is the reference's, measured on 14 to
+//! 18, for a column that nothing else names; what hangs on the column is judged in [`super::alter`].
+
+use crate::form::TypeName;
+
+/// What the server does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Effect {
+    /// Only the catalog changes.
+    Free,
+    /// The table stays, indexes on the column are rebuilt.
+    Indexes,
+    /// Every row is written.
+    Rewrite,
+}
+
+/// From what the server prints (`character varying(20)`) to what the file says.
+pub(super) fn change(from: &str, to: &TypeName) -> Effect {
+    let from = Shape::printed(from);
+    let to = Shape::of(to);
+    if from.array || to.array {
+        return if from == to {
+            Effect::Free
+        } else {
+            Effect::Rewrite
+        };
+    }
+    match (from.base.as_str(), to.base.as_str()) {
+        (a, b) if a == b => same(&from, &to),
+        ("character varying", "text") | ("cidr", "inet") => Effect::Free,
+        ("text", "character varying") if to.modifiers.is_empty() => Effect::Free,
+        ("timestamp without time zone", "timestamp with time zone")
+        | ("timestamp with time zone", "timestamp without time zone")
+            if from.modifiers == to.modifiers =>
+        {
+            // In a session whose time zone is UTC, which is what the runner sets; elsewhere it is a rewrite.
+            Effect::Indexes
+        }
+        ("integer", "oid") => Effect::Indexes,
+        _ => Effect::Rewrite,
+    }
+}
+
+/// Whether a value of the old type may not fit the new one.
+pub(super) fn narrower(from: &str, to: &TypeName) -> bool {
+    let from = Shape::printed(from);
+    let to = Shape::of(to);
+    let width = |base: &str| match base {
+        "smallint" => 1,
+        "integer" => 2,
+        "bigint" => 3,
+        "numeric" => 4,
+        _ => 0,
+    };
+    match (from.base.as_str(), to.base.as_str()) {
+        (a, b) if a == b => match (from.modifiers.as_slice(), to.modifiers.as_slice()) {
+            (_, []) => false,
+            ([], _) => true,
+            (old, new) => new.iter().zip(old).any(|(new, old)| new < old),
+        },
+        ("character varying" | "character", "text") | ("cidr", "inet") | ("json", "jsonb") => false,
+        ("text", "character varying") => !to.modifiers.is_empty(),
+        (a, b) if width(a) > 0 && width(b) > 0 => width(b) < width(a),
+        _ => true,
+    }
+}
+
+fn same(from: &Shape, to: &Shape) -> Effect {
+    let (old, new) = (from.modifiers.as_slice(), to.modifiers.as_slice());
+    if old == new || new.is_empty() && from.base != "character" && from.base != "bit" {
+        return Effect::Free;
+    }
+    let wider = match from.base.as_str() {
+        "character varying" | "bit varying" => matches!((old, new), ([old], [new]) if new >= old),
+        "numeric" => {
+            let scale = |modifiers: &[u32]| modifiers.get(1).copied().unwrap_or(0);
+            matches!((old.first(), new.first()), (Some(old), Some(new)) if new >= old)
+                && scale(old) == scale(new)
+        }
+        "timestamp without time zone"
+        | "timestamp with time zone"
+        | "time without time zone"
+        | "time with time zone"
+        | "interval" => {
+            matches!((old, new), ([old], [new]) if new >= old) || matches!((old, new), ([], [6]))
+        }
+        _ => false,
+    };
+    if wider { Effect::Free } else { Effect::Rewrite }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Shape {
+    base: String,
+    modifiers: Vec<u32>,
+    array: bool,
+}
+
+impl Shape {
+    fn of(name: &TypeName) -> Self {
+        Self {
+            base: name.base.name.clone(),
+            modifiers: name.modifiers.clone(),
+            array: name.array,
+        }
+    }
+
+    /// `timestamp(3) without time zone`, `numeric(10,2)`, `text[]`.
+    fn printed(text: &str) -> Self {
+        let array = text.ends_with("[]");
+        let text = text.trim_end_matches("[]");
+        let (mut base, mut modifiers) = (text.to_owned(), Vec::new());
+        if let Some((head, rest)) = text.split_once('(')
+            && let Some((inside, tail)) = rest.split_once(')')
+        {
+            base = format!("{head}{tail}");
+            modifiers = inside
+                .split(',')
+                .filter_map(|part| part.trim().parse().ok())
+                .collect();
+        }
+        Self {
+            base,
+            modifiers,
+            array,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Effect, change, narrower};
+    use crate::form::{Action, Form, TypeName};
+
+    fn to(text: &str) -> TypeName {
+        let sql = format!("ALTER TABLE t ALTER c TYPE {text}");
+        match crate::read(&sql).unwrap().statements.remove(0).form {
+            Form::AlterTable { actions, .. } => match &actions[0] {
+                Action::SetType { to, .. } => to.clone(),
+                other => panic!("{other:?}"),
+            },
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_list_of_the_reference() {
+        let free = [
+            ("character varying(10)", "varchar(20)"),
+            ("character varying(10)", "varchar"),
+            ("character varying(10)", "text"),
+            ("text", "varchar"),
+            ("numeric(10,2)", "numeric(12,2)"),
+            ("numeric(10,2)", "numeric"),
+            ("timestamp(3) without time zone", "timestamp(6)"),
+            ("interval(3)", "interval"),
+            ("cidr", "inet"),
+            ("bit varying(3)", "varbit(5)"),
+        ];
+        for (from, text) in free {
+            assert_eq!(change(from, &to(text)), Effect::Free, "{from} to {text}");
+            assert!(!narrower(from, &to(text)), "{from} to {text}");
+        }
+        let indexes = [
+            ("timestamp without time zone", "timestamptz"),
+            ("timestamp with time zone", "timestamp"),
+            ("integer", "oid"),
+        ];
+        for (from, text) in indexes {
+            assert_eq!(change(from, &to(text)), Effect::Indexes, "{from} to {text}");
+        }
+        let rewrite = [
+            ("integer", "bigint"),
+            ("smallint", "int"),
+            ("character varying(20)", "varchar(10)"),
+            ("text", "varchar(10)"),
+            ("numeric(10,2)", "numeric(10,3)"),
+            ("character(3)", "char(5)"),
+            ("json", "jsonb"),
+            ("integer[]", "bigint[]"),
+        ];
+        for (from, text) in rewrite {
+            assert_eq!(change(from, &to(text)), Effect::Rewrite, "{from} to {text}");
+        }
+    }
+}

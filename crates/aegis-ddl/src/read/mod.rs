@@ -1,0 +1,119 @@
+//! From a file's text to statements in our own words. The only room that sees the parser.
+
+mod body;
+mod other;
+mod rows;
+mod table;
+mod tree;
+
+use squawk_syntax::SyntaxNode;
+use squawk_syntax::ast::SourceFile;
+
+use crate::statement::{Script, Statement, SyntaxError, line_of};
+
+/// Reads a whole file.
+///
+/// A byte order mark is whitespace here; `\restrict` and `\unrestrict`, which pg_dump writes, are left out.
+///
+/// # Errors
+/// The first place that is not SQL, with a caret; a psql meta-command is named as one.
+pub fn read(sql: &str) -> Result<Script, SyntaxError> {
+    let text = without_restrict(sql);
+    let parsed = SourceFile::parse(&text);
+    if let Some(error) = parsed.errors().first() {
+        let offset = usize::from(error.range().start());
+        return Err(explain(sql, offset, error.message()));
+    }
+    let mut statements = Vec::new();
+    for node in parsed.syntax_node().children() {
+        if let Some(statement) = statement(&node, &text) {
+            statements.push(statement);
+        }
+    }
+    Ok(Script { statements })
+}
+
+fn statement(node: &SyntaxNode, sql: &str) -> Option<Statement> {
+    let plain = tree::text(node);
+    let plain = plain.trim_end_matches([';', ' ']).to_owned();
+    if plain.is_empty() {
+        return None;
+    }
+    // The node may begin with a comment.
+    let first = node
+        .descendants_with_tokens()
+        .filter_map(squawk_syntax::SyntaxElement::into_token)
+        .find(|token| {
+            !matches!(
+                token.kind(),
+                squawk_syntax::SyntaxKind::WHITESPACE | squawk_syntax::SyntaxKind::COMMENT
+            )
+        })?;
+    let start = usize::from(first.text_range().start());
+    let end = usize::from(node.text_range().end());
+    let text = sql.get(start..end)?.trim_end();
+    let text = text.strip_suffix(';').unwrap_or(text).trim_end();
+    Some(Statement {
+        text: text.to_owned(),
+        span: start..start + text.len(),
+        line: line_of(sql, start),
+        form: other::form(node),
+        plain,
+    })
+}
+
+/// Statements of a body that is SQL itself.
+fn inner(sql: &str) -> Result<Vec<Statement>, SyntaxError> {
+    read(sql).map(|script| script.statements)
+}
+
+/// The same length, so that places stay.
+fn without_restrict(sql: &str) -> String {
+    let mut text = String::with_capacity(sql.len());
+    let mut rest = sql;
+    if let Some(after) = rest.strip_prefix('\u{feff}') {
+        text.push_str("   ");
+        rest = after;
+    }
+    for line in rest.split_inclusive('\n') {
+        if line.starts_with("\\restrict ") || line.starts_with("\\unrestrict ") {
+            let kept = line.trim_end_matches(['\r', '\n']);
+            text.extend(std::iter::repeat_n(' ', kept.len()));
+            text.push_str(&line[kept.len()..]);
+        } else {
+            text.push_str(line);
+        }
+    }
+    text
+}
+
+fn explain(sql: &str, offset: usize, message: &str) -> SyntaxError {
+    let before = sql.get(..offset).unwrap_or_default();
+    if let Some(copy) = before.to_ascii_lowercase().rfind("from stdin") {
+        let said = "rows of COPY … FROM STDIN cannot be run from a file; write INSERT, or load them by a backfill";
+        return SyntaxError::at(sql, copy, said.to_owned());
+    }
+    // The parser may notice a meta-command on a later line: the first such line before the place is meant.
+    let offset_line = line_of(sql, offset);
+    let mut at = 0;
+    for (number, line) in sql.split_inclusive('\n').enumerate() {
+        if number >= offset_line {
+            break;
+        }
+        if line.starts_with('\\')
+            && !line.starts_with("\\restrict ")
+            && !line.starts_with("\\unrestrict ")
+        {
+            let command: String = line
+                .chars()
+                .take_while(|character| !character.is_whitespace())
+                .collect();
+            let said = format!(
+                "{command} is a command of psql, not of the server; take it out (of these only pg_dump's \\restrict and \\unrestrict are left out silently)"
+            );
+            return SyntaxError::at(sql, at, said);
+        }
+        at += line.len();
+    }
+    SyntaxError::at(sql, offset, message.to_owned())
+}

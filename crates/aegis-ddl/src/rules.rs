@@ -1,0 +1,336 @@
+//! The rules by name: what each is about and what to do instead. A closed list: an unknown name in an override is an error.
+
+use serde::Serialize;
+
+/// A rule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Rule {
+    /// Its name.
+    pub name: &'static str,
+    /// What happens on a live table.
+    pub about: &'static str,
+    /// What to write instead.
+    pub safe: &'static str,
+    /// Whether `[expand] compatible` may name it, with a reason: it is about what an older program meets, not about locks.
+    pub compatibility: bool,
+}
+
+const fn rule(name: &'static str, about: &'static str, safe: &'static str) -> Rule {
+    Rule {
+        name,
+        about,
+        safe,
+        compatibility: false,
+    }
+}
+
+const fn meets(name: &'static str, about: &'static str, safe: &'static str) -> Rule {
+    Rule {
+        name,
+        about,
+        safe,
+        compatibility: true,
+    }
+}
+
+/// All of them, by name.
+pub const RULES: &[Rule] = &[
+    meets(
+        "add-column",
+        "programs with SELECT * or positional INSERT meet a column that they do not know; a prepared SELECT * fails once (0A000)",
+        "nothing, when programs name their columns",
+    ),
+    rule(
+        "add-column-constraint",
+        "a CHECK, UNIQUE, PRIMARY KEY or, with a default, REFERENCES on a new column of a live table scans or builds under ACCESS EXCLUSIVE",
+        "add the column alone, then the constraint NOT VALID and validate it later; a unique index concurrently",
+    ),
+    rule(
+        "add-column-rewrite",
+        "the table is rewritten under ACCESS EXCLUSIVE: a volatile default, serial, identity, a stored generated column or a domain with a constraint",
+        "add the column without it, SET DEFAULT, then backfill",
+    ),
+    rule(
+        "add-constraint-scan",
+        "the constraint is checked against every row while writers wait",
+        "add it NOT VALID, then VALIDATE CONSTRAINT in phase migrate",
+    ),
+    meets(
+        "add-enum-value",
+        "programs of the version before may read a value that they do not know",
+        "ship programs that know it first, or declare it compatible",
+    ),
+    rule(
+        "add-exclusion",
+        "an exclusion constraint has no online form: it builds under ACCESS EXCLUSIVE",
+        "a new table, or a window",
+    ),
+    rule(
+        "add-primary-key",
+        "a primary key builds its index under ACCESS EXCLUSIVE",
+        "a unique index concurrently, then ADD PRIMARY KEY USING INDEX",
+    ),
+    rule(
+        "add-required-column",
+        "NOT NULL without a default fails when the table has rows, and breaks INSERTs of the version before",
+        "add it nullable, write it from both versions, backfill, then NOT NULL",
+    ),
+    rule(
+        "add-unique",
+        "a unique constraint builds its index under ACCESS EXCLUSIVE",
+        "a unique index concurrently, then ADD CONSTRAINT … UNIQUE USING INDEX",
+    ),
+    meets(
+        "alter-policy",
+        "the version before sees or writes other rows than before",
+        "declare it compatible, or contract",
+    ),
+    meets(
+        "alter-type",
+        "programs that read the composite type meet another shape",
+        "a new type",
+    ),
+    rule(
+        "attach-partition-scan",
+        "the partition (and a default partition) is scanned under a strong lock unless a valid CHECK proves its bound",
+        "add the CHECK NOT VALID, validate it in phase migrate, attach, drop the CHECK",
+    ),
+    rule(
+        "change-type-index",
+        "the table stays, but its indexes are rebuilt under ACCESS EXCLUSIVE",
+        "a new column with dual writes",
+    ),
+    rule(
+        "change-type-rewrite",
+        "the table is rewritten under ACCESS EXCLUSIVE",
+        "a new column with dual writes, a backfill, a switch",
+    ),
+    meets(
+        "change-type-narrower",
+        "programs of the version before may write what no longer fits",
+        "a new column with dual writes",
+    ),
+    rule(
+        "cluster",
+        "the table is rewritten under ACCESS EXCLUSIVE",
+        "pg_repack, or REPACK CONCURRENTLY (19)",
+    ),
+    rule(
+        "cluster-wide",
+        "it acts on the whole server, not on this database",
+        "the operators of the server do it",
+    ),
+    rule(
+        "concurrently-if-not-exists",
+        "IF NOT EXISTS takes an invalid leftover of the same name for done",
+        "leave IF NOT EXISTS out; the runner cures leftovers that it made",
+    ),
+    rule(
+        "concurrently-in-transaction",
+        "CONCURRENTLY cannot run inside a transaction",
+        "a step of its own",
+    ),
+    rule(
+        "create-index-not-concurrent",
+        "writers wait while the index is built",
+        "CREATE INDEX CONCURRENTLY in phase migrate",
+    ),
+    rule(
+        "create-table-as",
+        "it copies a query's rows in one statement",
+        "CREATE TABLE, then a backfill",
+    ),
+    rule(
+        "create-table-if-not-exists",
+        "a table of the same name and another shape is taken for done",
+        "leave IF NOT EXISTS out",
+    ),
+    meets(
+        "create-trigger",
+        "writes of the version before run it too",
+        "declare it compatible when it only adds",
+    ),
+    rule(
+        "detach-not-concurrent",
+        "DETACH takes ACCESS EXCLUSIVE on the parent",
+        "DETACH PARTITION … CONCURRENTLY, in a step of its own",
+    ),
+    meets(
+        "detach-partition",
+        "queries on the parent lose its rows",
+        "contract",
+    ),
+    meets(
+        "disable-trigger",
+        "what the trigger kept up is no longer kept up",
+        "contract",
+    ),
+    rule(
+        "dml-bulk",
+        "many rows in one transaction: locks, WAL, bloat, and no way to pause",
+        "a backfill",
+    ),
+    meets("drop-column", "the version before names it", "contract"),
+    meets(
+        "drop-constraint",
+        "what the version before relied on no longer holds; a foreign key's drop takes ACCESS EXCLUSIVE on both tables",
+        "contract",
+    ),
+    meets(
+        "drop-default",
+        "INSERTs of the version before that leave it out fail or write NULL",
+        "contract",
+    ),
+    rule(
+        "drop-index-not-concurrent",
+        "DROP INDEX takes ACCESS EXCLUSIVE on the table and waits for its readers",
+        "DROP INDEX CONCURRENTLY in phase migrate",
+    ),
+    meets("drop-object", "the version before may name it", "contract"),
+    meets("drop-table", "the version before names it", "contract"),
+    meets(
+        "identity-change",
+        "INSERTs of the version before that give, or leave out, the value may fail",
+        "contract",
+    ),
+    rule(
+        "lock-table",
+        "it holds a lock for the rest of the transaction",
+        "the runner locks what a statement needs, in its mode",
+    ),
+    rule(
+        "missing-lock-timeout",
+        "a statement that waits for its lock stops everybody behind it",
+        "SET lock_timeout, and try again; `aegis migrate run` does both",
+    ),
+    meets(
+        "new-write-restriction",
+        "writes of the version before that break it are refused, even while it is NOT VALID (an UPDATE of an old row too)",
+        "dual writes and a backfill first, or declare it compatible",
+    ),
+    rule(
+        "opaque-sql",
+        "a part could not be read, so nobody knows what it does",
+        "static statements; or verify.sql with a reason",
+    ),
+    rule(
+        "refresh-not-concurrent",
+        "readers of the materialized view wait",
+        "REFRESH MATERIALIZED VIEW CONCURRENTLY (it needs a unique index), in phase migrate",
+    ),
+    rule(
+        "reindex-not-concurrent",
+        "writers wait, and readers that use the index",
+        "REINDEX … CONCURRENTLY in phase migrate",
+    ),
+    meets(
+        "rename",
+        "the version before uses the old name",
+        "a second column with dual writes, or a view of the old name; the old one goes in contract",
+    ),
+    meets(
+        "replace-function",
+        "the version before calls it too",
+        "a function of another name, or declare it compatible",
+    ),
+    meets(
+        "replace-view",
+        "readers of the version before meet other columns",
+        "a view of another name, or declare it compatible",
+    ),
+    meets("revoke", "the version before loses a right", "contract"),
+    meets(
+        "row-security",
+        "the version before sees or writes other rows than before",
+        "contract",
+    ),
+    meets(
+        "set-default",
+        "INSERTs of the version before that leave it out write another value",
+        "declare it compatible",
+    ),
+    rule(
+        "set-logged",
+        "the table is rewritten under ACCESS EXCLUSIVE",
+        "a new table",
+    ),
+    meets(
+        "set-not-null",
+        "INSERTs of the version before may leave it NULL",
+        "contract, when every version writes it",
+    ),
+    rule(
+        "set-not-null-scan",
+        "every row is checked under ACCESS EXCLUSIVE",
+        "CHECK (column IS NOT NULL) NOT VALID, VALIDATE in phase migrate, then SET NOT NULL, then drop the CHECK",
+    ),
+    rule(
+        "set-schema",
+        "the version before uses the old name",
+        "a view in the old schema, or search_path of the programs",
+    ),
+    rule(
+        "set-storage-place",
+        "the table is copied under ACCESS EXCLUSIVE",
+        "a new table, or a window",
+    ),
+    rule(
+        "several-strong-locks",
+        "two tables are locked in one transaction: two such transactions in another order deadlock",
+        "one statement, one transaction",
+    ),
+    rule(
+        "statement-after-strong-lock",
+        "the table stays locked while later statements of the transaction run",
+        "one statement, one transaction",
+    ),
+    rule(
+        "transaction-in-file",
+        "the runner makes the transactions; BEGIN and COMMIT in a file take that from it",
+        "take them out; `atomic = true` for what must be one",
+    ),
+    rule(
+        "truncate",
+        "every row goes, under ACCESS EXCLUSIVE",
+        "contract, or a backfill that deletes",
+    ),
+    rule(
+        "unknown-statement",
+        "this release does not know what it does",
+        "a newer release, or another form",
+    ),
+    rule(
+        "use-of-new-enum-value",
+        "a value that the same transaction added cannot be used before it commits (before 18)",
+        "two transactions",
+    ),
+    rule(
+        "vacuum-full",
+        "the table is rewritten under ACCESS EXCLUSIVE",
+        "pg_repack, or REPACK CONCURRENTLY (19)",
+    ),
+    rule(
+        "validate-in-same-transaction",
+        "the strong lock of NOT VALID is kept while VALIDATE scans",
+        "VALIDATE in a transaction of its own, in phase migrate",
+    ),
+];
+
+/// The rule of this name.
+pub fn find(name: &str) -> Option<&'static Rule> {
+    RULES.iter().find(|rule| rule.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::RULES;
+
+    #[test]
+    fn names_are_unique() {
+        let mut names: Vec<_> = RULES.iter().map(|rule| rule.name).collect();
+        names.sort_unstable();
+        let count = names.len();
+        names.dedup();
+        assert_eq!(names.len(), count);
+    }
+}

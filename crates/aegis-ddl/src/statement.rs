@@ -1,0 +1,110 @@
+//! A file as statements.
+
+use std::ops::Range;
+
+use serde::Serialize;
+
+use crate::form::Form;
+
+/// The statements of a file, in order.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Script {
+    /// In the order of the file.
+    pub statements: Vec<Statement>,
+}
+
+/// One statement.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Statement {
+    /// As it stands, without the semicolon.
+    pub text: String,
+    /// Its bytes in the file.
+    #[serde(skip)]
+    pub span: Range<usize>,
+    /// The line of its first word, from 1.
+    pub line: usize,
+    /// What it does.
+    pub form: Form,
+    /// Its tokens with one space between: what hashes and comparisons take.
+    #[serde(skip)]
+    pub(crate) plain: String,
+}
+
+impl Statement {
+    /// Its text in which comments and whitespace do not count.
+    pub fn normalised(&self) -> String {
+        self.plain.clone()
+    }
+
+    /// Whether the server runs it inside a transaction block.
+    pub fn transactional(&self) -> bool {
+        use crate::form::Action;
+        match &self.form {
+            Form::CreateIndex(index) => !index.concurrently,
+            Form::DropIndex { concurrently, .. } => !concurrently,
+            Form::Reindex {
+                concurrently, of, ..
+            } => {
+                !concurrently
+                    && !matches!(
+                        of,
+                        crate::form::ReindexOf::Schema | crate::form::ReindexOf::Database
+                    )
+            }
+            Form::AlterTable { actions, .. } => !actions.iter().any(|action| {
+                matches!(
+                    action,
+                    Action::DetachPartition {
+                        concurrently: true,
+                        ..
+                    }
+                )
+            }),
+            Form::Vacuum { .. } | Form::Cluster { table: None } => false,
+            Form::ClusterWide { transactional, .. } => *transactional,
+            _ => true,
+        }
+    }
+}
+
+/// Why a file is not SQL.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize)]
+#[error("line {line}, column {column}: {message}\n{caret}")]
+pub struct SyntaxError {
+    /// From 1.
+    pub line: usize,
+    /// From 1, in characters.
+    pub column: usize,
+    /// What is wrong.
+    pub message: String,
+    /// The line with a mark below the place.
+    pub caret: String,
+}
+
+impl SyntaxError {
+    /// At a byte of a text.
+    pub(crate) fn at(sql: &str, offset: usize, message: String) -> Self {
+        let mut offset = offset.min(sql.len());
+        while !sql.is_char_boundary(offset) {
+            offset -= 1;
+        }
+        let start = sql[..offset].rfind('\n').map_or(0, |at| at + 1);
+        let end = sql[offset..].find('\n').map_or(sql.len(), |at| offset + at);
+        let column = sql[start..offset].chars().count();
+        let blank: String = sql[start..offset]
+            .chars()
+            .map(|character| if character == '\t' { '\t' } else { ' ' })
+            .collect();
+        Self {
+            line: line_of(sql, offset),
+            column: column + 1,
+            message,
+            caret: format!("  {}\n  {blank}^", sql[start..end].trim_end_matches('\r')),
+        }
+    }
+}
+
+/// The line of a byte, from 1.
+pub(crate) fn line_of(sql: &str, offset: usize) -> usize {
+    1 + sql.get(..offset).unwrap_or(sql).matches('\n').count()
+}

@@ -1,0 +1,142 @@
+//! Sets of files: phases, overrides, what is not live.
+
+use aegis_ddl::{Class, Compatible, Context, Phase, Report, SourceFile, judge, read};
+
+fn judged(files: &[(&str, Phase)], compatible: &[(&str, &str)]) -> Report {
+    let files: Vec<_> = files
+        .iter()
+        .map(|(sql, phase)| SourceFile {
+            path: format!("{phase:?}.sql"),
+            script: read(sql).unwrap(),
+            phase: Some(*phase),
+            atomic: Some(false),
+        })
+        .collect();
+    let compatible: Vec<_> = compatible
+        .iter()
+        .map(|(rule, reason)| Compatible {
+            rule: (*rule).to_owned(),
+            reason: (*reason).to_owned(),
+        })
+        .collect();
+    let context = Context {
+        server: 18,
+        catalog: None,
+        schema: "app",
+        fresh: false,
+        compatible: &compatible,
+    };
+    judge(&files, &context)
+}
+
+fn classes(report: &Report) -> String {
+    report
+        .verdicts
+        .iter()
+        .map(|one| one.class.to_string())
+        .collect()
+}
+
+#[test]
+fn the_order_that_proves_not_null_passes_and_the_short_way_does_not() {
+    let report = judged(
+        &[
+            (
+                "ALTER TABLE t ADD CONSTRAINT c CHECK (a IS NOT NULL) NOT VALID",
+                Phase::Migrate,
+            ),
+            ("ALTER TABLE t VALIDATE CONSTRAINT c", Phase::Migrate),
+            (
+                "ALTER TABLE t ALTER COLUMN a SET NOT NULL; ALTER TABLE t DROP CONSTRAINT c",
+                Phase::Tighten,
+            ),
+        ],
+        &[("new-write-restriction", "both versions write it")],
+    );
+    assert!(report.passes(), "{report:#?}");
+    let short = judged(
+        &[("ALTER TABLE t ALTER COLUMN a SET NOT NULL", Phase::Tighten)],
+        &[],
+    );
+    assert_eq!(classes(&short), "B");
+}
+
+#[test]
+fn a_long_statement_does_not_stand_in_expand_and_a_breaking_one_only_in_contract() {
+    let cic = "CREATE INDEX CONCURRENTLY i ON t (a)";
+    assert!(!judged(&[(cic, Phase::Expand)], &[]).passes());
+    assert!(judged(&[(cic, Phase::Migrate)], &[]).passes());
+    let drop = "ALTER TABLE t DROP COLUMN a";
+    assert!(!judged(&[(drop, Phase::Expand)], &[]).passes());
+    assert!(!judged(&[(drop, Phase::Migrate)], &[]).passes());
+    let report = judged(&[(drop, Phase::Contract)], &[]);
+    assert!(report.passes());
+    assert_eq!(report.verdicts[0].class, Class::D);
+}
+
+#[test]
+fn what_a_version_before_meets_needs_a_reason_in_expand_and_a_reason_must_be_needed() {
+    let sql = "ALTER TABLE t ADD CONSTRAINT c CHECK (a > 0) NOT VALID";
+    assert!(!judged(&[(sql, Phase::Expand)], &[]).passes());
+    assert!(
+        judged(
+            &[(sql, Phase::Expand)],
+            &[("new-write-restriction", "always so")]
+        )
+        .passes()
+    );
+    let report = judged(
+        &[(sql, Phase::Expand)],
+        &[
+            ("new-write-restriction", "x"),
+            ("rename", "y"),
+            ("create-index-not-concurrent", "z"),
+            ("renames", "w"),
+        ],
+    );
+    assert_eq!(
+        report.unused_overrides.len(),
+        3,
+        "{:?}",
+        report.unused_overrides
+    );
+    assert!(!report.passes());
+}
+
+#[test]
+fn a_lock_is_not_overridden_by_a_reason() {
+    let report = judged(
+        &[("CREATE INDEX i ON t (a)", Phase::Expand)],
+        &[("create-index-not-concurrent", "it is small")],
+    );
+    assert_eq!(classes(&report), "B");
+}
+
+#[test]
+fn a_table_of_the_same_set_is_not_live_whatever_the_schema_is_called() {
+    let report = judged(
+        &[
+            ("CREATE TABLE t (a int)", Phase::Expand),
+            (
+                "CREATE INDEX i ON app.t (a); UPDATE t SET a = 1; ALTER TABLE app.t ALTER a TYPE text",
+                Phase::Expand,
+            ),
+        ],
+        &[],
+    );
+    assert_eq!(classes(&report), "AAAA");
+    let other = judged(
+        &[(
+            "CREATE TABLE other.t (a int); CREATE INDEX i ON t (a)",
+            Phase::Expand,
+        )],
+        &[],
+    );
+    assert_eq!(classes(&other), "AB");
+}
+
+#[test]
+fn transactions_in_a_file_of_a_change_are_refused() {
+    let report = judged(&[("BEGIN; SELECT 1; COMMIT", Phase::Expand)], &[]);
+    assert!(classes(&report).contains('E'));
+}
