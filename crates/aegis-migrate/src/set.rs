@@ -195,7 +195,7 @@ fn folders(files: &Files, problems: &mut Vec<Problem>) -> Vec<String> {
                 // One that is no id is remembered too, so that it is told once.
                 found.push(folder.to_owned());
             }
-            None if is_sql(name) => problems.push(Problem::of_file(
+            None if is_sql(name) && name != crate::shadow::SHADOW_FILE => problems.push(Problem::of_file(
                 files.name_of(name),
                 "an SQL file outside of a change would never run",
                 "make a change of it (`aegis migrate new NAME`), or `aegis migrate adopt --from TOOL` for the folder of another tool",

@@ -45,6 +45,14 @@ impl DatabaseArguments {
         })
     }
 
+    /// The URL that goes around a pooler: the direct one where it was given.
+    pub(crate) fn direct(&self) -> Result<&str, Failure> {
+        match &self.database_direct_url {
+            Some(direct) => Ok(direct),
+            None => self.url(),
+        }
+    }
+
     /// The configuration, without connecting.
     pub(crate) fn config(&self) -> Result<Config, Failure> {
         let config = Config::from_url(self.url()?)?.with_application_name("aegis");

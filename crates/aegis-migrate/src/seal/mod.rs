@@ -85,11 +85,11 @@ pub fn prepare(set: &Set, edited: &[PhaseOf]) -> Result<Seal, Problems> {
 
 /// Writes the lock of a folder, whole.
 pub fn write(root: &Path, lock: &LockFile) -> Result<(), Problem> {
-    replace(&root.join(LOCK_FILE), lock.text())
+    write_file(&root.join(LOCK_FILE), lock.text())
 }
 
 /// Writes a file beside the one that it replaces, then puts it in its place.
-pub(crate) fn replace(path: &Path, text: &str) -> Result<(), Problem> {
+pub fn write_file(path: &Path, text: &str) -> Result<(), Problem> {
     use std::io::Write as _;
     let unwritable = |error: std::io::Error| {
         Problem::of_file(

@@ -18,6 +18,7 @@ mod help;
 mod holder;
 mod lane;
 mod lane_check;
+mod migrate;
 mod operation;
 mod operations;
 mod output;

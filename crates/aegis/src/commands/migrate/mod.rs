@@ -4,15 +4,22 @@
 //! on stdout.
 
 mod new;
+mod plan;
+mod seal;
+mod snapshot;
 
 use std::path::PathBuf;
 
-use aegis_migrate::change::Problems;
+use aegis_migrate::change::{Kind, Problems};
+use aegis_migrate::shadow::ShadowError;
+use aegis_model::ErrorCode;
+use aegis_store::{Config, StoreError, install};
 use clap::{Args, Subcommand};
+use tokio_postgres::Client;
 
 use crate::database::DatabaseArguments;
 use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::failure::{Failure, chain};
 use crate::output::Output;
 
 /// Below the verbs.
@@ -55,6 +62,13 @@ pub(crate) struct MigrateArguments {
 enum Verb {
     /// Makes the folder of a change, with every key explained.
     New(new::NewArguments),
+    /// Shows what each phase would do: every statement with its class, its locks and the size of what it locks.
+    Plan(plan::PlanArguments),
+    /// Replays everything on a private PostgreSQL, then appends what is new to migrations.lock and writes schema.MAJOR.json.
+    #[command(after_help = seal::AFTER)]
+    Seal(seal::SealArguments),
+    /// Writes structure, sizes and rates of a database into a file, without a row of its data, for lint and plan.
+    Snapshot(snapshot::SnapshotArguments),
 }
 
 /// What every verb works on.
@@ -79,11 +93,34 @@ pub(crate) async fn run(
     };
     match arguments.verb {
         Verb::New(new) => new::run(&new, &place),
+        Verb::Plan(plan) => plan::run(&plan, &place).await,
+        Verb::Seal(seal) => seal::run(&seal, &place).await,
+        Verb::Snapshot(snapshot) => snapshot::run(&snapshot, &place).await,
     }
 }
 
 impl From<Problems> for Failure {
     fn from(problems: Problems) -> Self {
-        Self::new(Exit::Migrate(problems.exit_code()), problems.to_string())
+        let code = match problems.kind() {
+            Kind::Format => ErrorCode::BAD_CHANGE,
+            Kind::Checksum => ErrorCode::HISTORY_EDITED,
+            Kind::Requires => ErrorCode::REQUIRED_FIRST,
+        };
+        Self::new(Exit::Migrate(problems.exit_code()), problems.to_string()).with_code(code)
     }
+}
+
+impl From<ShadowError> for Failure {
+    fn from(error: ShadowError) -> Self {
+        Self::new(Exit::Migrate(error.exit_code()), chain(&error)).with_code(ErrorCode::REPLAY)
+    }
+}
+
+/// A connection by the binary's own rules of TLS.
+pub(crate) async fn connect(url: &str) -> Result<Client, Failure> {
+    let refuse = |error: StoreError| Failure::new(Exit::Migrate(17), chain(&error));
+    let config = Config::from_url(url)
+        .map_err(refuse)?
+        .with_application_name("aegis migrate");
+    install::connect_direct(&config).await.map_err(refuse)
 }

@@ -1,0 +1,55 @@
+//! Shadow databases: the lock replayed from nothing, on a private server that ends with this process, or on a given clone.
+//!
+//! Invariants: what is replayed is the lock, never a folder that is not sealed; nothing is replayed into a database that has
+//! something in the schemas of the changes.
+//!
+//! Never: a database that somebody uses.
+
+mod error;
+mod prepare;
+mod replay;
+mod server;
+
+pub use error::ShadowError;
+pub use replay::replay;
+pub use server::{Private, ServerOptions};
+
+use aegis_catalog::{Scope, Structure};
+use tokio_postgres::Client;
+
+use crate::set::Set;
+
+/// What the private server's own files give it: roles and extensions, run before a replay and nowhere else.
+pub const SHADOW_FILE: &str = "shadow.sql";
+
+/// The schemas of all changes, sorted.
+pub fn schemas(set: &Set) -> Vec<String> {
+    let mut schemas: Vec<String> = set
+        .changes
+        .values()
+        .map(|change| change.schema.clone())
+        .collect();
+    schemas.sort();
+    schemas.dedup();
+    schemas
+}
+
+/// What the schemas of the changes hold. `stand_in` is the role that is only the private server's.
+pub async fn structure(
+    client: &Client,
+    set: &Set,
+    stand_in: Option<&str>,
+) -> Result<Structure, ShadowError> {
+    let scope = Scope::schemas(schemas(set)).structure_only();
+    let catalog = aegis_catalog::read(client, &scope).await?;
+    let mut structure = catalog.structure();
+    if let Some(role) = stand_in {
+        structure.forget_role(role);
+    }
+    Ok(structure)
+}
+
+/// The name of the file of a structure.
+pub fn schema_file(major: u32) -> String {
+    format!("schema.{major}.json")
+}
