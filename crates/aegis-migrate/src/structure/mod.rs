@@ -10,11 +10,13 @@
 mod fold;
 mod head;
 mod reach;
+mod shadow;
 mod standing;
 mod verify;
 
 pub use fold::{Before, Expected, SCHEMA, before, expected};
 pub use reach::Reach;
+pub use shadow::refused_on_a_shared_server;
 pub use standing::{
     Detach, ExpectedIndex, IndexStanding, detach, expected_index, leftovers_of_reindex, standing,
 };

@@ -106,15 +106,17 @@ impl Report {
         }
     }
 
-    /// Every difference once, the wrong ones first.
+    /// Every difference once, the wrong ones first. What no step made is told only where no sealed structure knows it.
     pub fn differences(&self) -> Vec<&Difference> {
         let mut all: Vec<&Difference> = Vec::new();
-        for answer in [&self.sealed, &self.steps] {
-            if let Answer::Compared { differences } = answer {
-                for difference in differences {
-                    if !all.contains(&difference) {
-                        all.push(difference);
-                    }
+        if let Answer::Compared { differences } = &self.sealed {
+            all.extend(differences);
+        }
+        let only_wrong = !all.is_empty() || self.sealed.holds();
+        if let Answer::Compared { differences } = &self.steps {
+            for difference in differences {
+                if (difference.is_wrong() || !only_wrong) && !all.contains(&difference) {
+                    all.push(difference);
                 }
             }
         }

@@ -11,3 +11,4 @@ mod folder;
 mod foreign;
 mod set;
 mod standing;
+mod structure;
