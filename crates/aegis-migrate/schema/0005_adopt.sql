@@ -22,3 +22,17 @@ BEGIN
         USING ERRCODE = 'AEG10', HINT = 'make a change with `aegis migrate new`; to go back to the other tool: `aegis migrate adopt --undo`';
 END;
 $$;
+
+-- Lines of the lock that count as applied though this tool has executed nothing of them. Added, never edited.
+CREATE TABLE IF NOT EXISTS aegis_migrate.baseline (
+    change text NOT NULL,
+    phase  text NOT NULL CHECK (phase IN ('expand', 'migrate', 'contract')),
+    -- The hash of the line.
+    sha256 text NOT NULL CHECK (sha256 ~ '^[0-9a-f]{64}$'),
+    -- adopted: another tool had done it; compared: the structure was what the lock makes.
+    how    text NOT NULL CHECK (how IN ('adopted', 'compared')),
+    actor  text NOT NULL,
+    reason text NOT NULL,
+    at     timestamptz NOT NULL DEFAULT clock_timestamp(),
+    PRIMARY KEY (change, phase)
+);

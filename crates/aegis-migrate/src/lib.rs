@@ -1,6 +1,7 @@
 //! `aegis migrate` without its command line: changes, their lock, the ledger in the target, the runner, switch and contract.
 
 pub mod adopt;
+pub mod baseline;
 pub mod change;
 pub mod contract;
 pub mod foreign;

@@ -92,6 +92,16 @@ impl LockFile {
         true
     }
 
+    /// The first lines of it.
+    #[must_use]
+    pub fn through(&self, lines: usize) -> Self {
+        let mut first = Self::default();
+        for line in self.lines.iter().take(lines) {
+            first.append(line.at.clone(), line.sha256.clone());
+        }
+        first
+    }
+
     /// The file as it is written.
     pub fn text(&self) -> &str {
         &self.text

@@ -5,6 +5,7 @@
 //!
 //! Never: a guess about a phase of which a step is open.
 
+mod recorded;
 mod requires;
 
 use std::collections::BTreeMap;
@@ -15,6 +16,7 @@ use crate::change::{Change, Phase, PhaseOf};
 use crate::lock::LockLine;
 use crate::set::Set;
 
+pub use recorded::recorded;
 pub use requires::{Missing, command};
 
 /// A phase in the ledger of a database.

@@ -3,13 +3,20 @@
 //! Invariants: the exit codes are those of [`EXIT_CODES`], in `--help` and in `docs/guides/migrate.md`; what a program reads is
 //! on stdout.
 
+mod adopt;
+mod baseline;
 mod new;
 mod plan;
 mod seal;
 mod snapshot;
+mod squash;
+mod status;
+mod targets;
 
 use std::path::PathBuf;
 
+use aegis_migrate::adopt::AdoptError;
+use aegis_migrate::baseline::BaselineError;
 use aegis_migrate::change::{Kind, Problems};
 use aegis_migrate::shadow::ShadowError;
 use aegis_model::ErrorCode;
@@ -60,6 +67,11 @@ pub(crate) struct MigrateArguments {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
+    /// Takes a database over from sqlx, Flyway, refinery, goose or Rails: its ledger is kept, and shut.
+    #[command(after_help = adopt::AFTER)]
+    Adopt(adopt::AdoptArguments),
+    /// Records lines of the lock as applied, for a database whose structure is shown to be what they make.
+    Baseline(baseline::BaselineArguments),
     /// Makes the folder of a change, with every key explained.
     New(new::NewArguments),
     /// Shows what each phase would do: every statement with its class, its locks and the size of what it locks.
@@ -67,6 +79,12 @@ enum Verb {
     /// Replays everything on a private PostgreSQL, then appends what is new to migrations.lock and writes schema.MAJOR.json.
     #[command(after_help = seal::AFTER)]
     Seal(seal::SealArguments),
+    /// Shows each line of the lock and how it stands in a database. Exit code 11 when history was edited.
+    Status,
+    /// Ends with 0 when a phase is applied, and with 21 and the command that applies it when not: for init containers.
+    Check(status::CheckArguments),
+    /// Makes one baseline of old changes; refused while a database is behind.
+    Squash(squash::SquashArguments),
     /// Writes structure, sizes and rates of a database into a file, without a row of its data, for lint and plan.
     Snapshot(snapshot::SnapshotArguments),
 }
@@ -92,9 +110,14 @@ pub(crate) async fn run(
         output,
     };
     match arguments.verb {
+        Verb::Adopt(adopt) => adopt::run(adopt, &place).await,
+        Verb::Baseline(baseline) => baseline::run(baseline, &place).await,
         Verb::New(new) => new::run(&new, &place),
         Verb::Plan(plan) => plan::run(&plan, &place).await,
         Verb::Seal(seal) => seal::run(&seal, &place).await,
+        Verb::Status => status::status(&place).await,
+        Verb::Check(check) => status::check(&check, &place).await,
+        Verb::Squash(squash) => squash::run(&squash, &place).await,
         Verb::Snapshot(snapshot) => snapshot::run(&snapshot, &place).await,
     }
 }
@@ -107,6 +130,26 @@ impl From<Problems> for Failure {
             Kind::Requires => ErrorCode::REQUIRED_FIRST,
         };
         Self::new(Exit::Migrate(problems.exit_code()), problems.to_string()).with_code(code)
+    }
+}
+
+impl From<AdoptError> for Failure {
+    fn from(error: AdoptError) -> Self {
+        match error {
+            AdoptError::Folder(problems) => problems.into(),
+            error => Self::new(Exit::Migrate(error.exit_code()), chain(&error))
+                .with_code(ErrorCode::NOT_ADOPTABLE),
+        }
+    }
+}
+
+impl From<BaselineError> for Failure {
+    fn from(error: BaselineError) -> Self {
+        let failure = Self::new(Exit::Migrate(error.exit_code()), chain(&error));
+        match error {
+            BaselineError::Edited { .. } => failure.with_code(ErrorCode::HISTORY_EDITED),
+            _ => failure,
+        }
     }
 }
 

@@ -1,5 +1,7 @@
 //! `aegis migrate` as a person or a pipeline meets it.
 
 mod folder;
+mod planning;
 mod sealing;
+mod taking_over;
 mod writing;

@@ -1,0 +1,165 @@
+//! `aegis migrate status` and `check`: where a database stands beside the folder.
+
+use std::time::Duration;
+
+use aegis_migrate::change::{Kind, PhaseOf, Problem, Problems};
+use aegis_migrate::set::Set;
+use aegis_migrate::standing::{Line, Standing, State, command, recorded, standing};
+use clap::Args;
+use serde_json::json;
+use tokio::time::Instant;
+use tokio_postgres::Client;
+
+use super::{Place, connect};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output::{Progress, note};
+
+/// How often `check --wait-s` looks again.
+const LOOK_EVERY: Duration = Duration::from_secs(2);
+
+#[derive(Debug, Args)]
+pub(crate) struct CheckArguments {
+    /// The phase that must be applied, such as 20261129T1030_split_name:expand.
+    #[arg(long, value_name = "ID:PHASE")]
+    at_least: PhaseOf,
+    /// Looks again for so long before the answer is no.
+    #[arg(long, value_name = "SECONDS", default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=86_400))]
+    wait_s: u64,
+}
+
+async fn stands(client: &Client, set: &Set) -> Result<Standing, Failure> {
+    Ok(standing(set, &recorded(client).await?))
+}
+
+pub(crate) async fn status(place: &Place<'_>) -> Result<Exit, Failure> {
+    let set = Set::read(&place.dir)?;
+    let client = connect(place.database.direct()?).await?;
+    let stands = stands(&client, &set).await?;
+    let rows = stands.lines.iter().map(|line| {
+        vec![
+            line.line.at.to_string(),
+            word(&line.state).to_owned(),
+            detail(line),
+        ]
+    });
+    let documents = stands.lines.iter().map(|line| json!(line));
+    place.output.list(
+        &["phase", "state", "detail"],
+        rows.collect(),
+        documents.collect(),
+    );
+    note(&format!(
+        "version {} of {} lines{}",
+        stands.version(),
+        stands.lines.len(),
+        if stands.is_ahead() {
+            "; the database is ahead of this folder"
+        } else {
+            ""
+        }
+    ));
+    for at in &stands.unknown {
+        note(&format!(
+            "the database has {at}, which this folder does not know"
+        ));
+    }
+    for at in set.unsealed() {
+        note(&format!("{at} is not sealed"));
+    }
+    set.sealed()?;
+    let edited: Vec<Problem> = stands.edited().map(|line| edited(&set, line)).collect();
+    Problems::none_of(edited)?;
+    Ok(Exit::Done)
+}
+
+fn edited(set: &Set, line: &Line) -> Problem {
+    Problem::of_file(
+        set.files().name_of(aegis_migrate::lock::LOCK_FILE),
+        format!(
+            "{} was applied to this database with another hash",
+            line.line.at
+        ),
+        "put the files back as they were applied and write a new change",
+    )
+    .at(line.line.line)
+    .kind(Kind::Checksum)
+}
+
+fn word(state: &State) -> &'static str {
+    match state {
+        State::Applied => "applied",
+        State::Squashed => "squashed",
+        State::Partly { .. } => "partly",
+        State::Pending => "pending",
+        State::Edited { .. } => "edited",
+    }
+}
+
+fn detail(line: &Line) -> String {
+    match &line.state {
+        State::Applied | State::Squashed => String::new(),
+        State::Partly { steps_done, open } => format!(
+            "{steps_done} steps done{}",
+            open.as_ref()
+                .map_or_else(String::new, |open| format!("; {open}"))
+        ),
+        State::Pending => command(&line.line.at),
+        State::Edited { applied } => format!("applied with hash {applied}"),
+    }
+}
+
+pub(crate) async fn check(arguments: &CheckArguments, place: &Place<'_>) -> Result<Exit, Failure> {
+    let set = Set::read(&place.dir)?;
+    set.sealed()?;
+    let at = &arguments.at_least;
+    if set.lock.line(at).is_none() && set.squash_of(at).is_none() {
+        let path = set.files().name_of(aegis_migrate::lock::LOCK_FILE);
+        let problem = Problem::of_file(path, format!("it has no line {at}"), "name a sealed phase");
+        return Err(Problems::from(problem).into());
+    }
+    let until = Instant::now() + Duration::from_secs(arguments.wait_s);
+    let progress =
+        (arguments.wait_s > 0).then(|| Progress::new(&format!("waiting for {at}"), None));
+    let state = loop {
+        match look(&set, at, place).await {
+            Ok(state) if state.is_done() => break state,
+            // Edited history does not become right by waiting.
+            Ok(state @ State::Edited { .. }) => break state,
+            Ok(state) if Instant::now() >= until => break state,
+            Err(failure) if Instant::now() >= until => return Err(failure),
+            Ok(_) | Err(_) => tokio::time::sleep(LOOK_EVERY.min(until - Instant::now())).await,
+        }
+    };
+    drop(progress);
+    if !state.is_done() {
+        let problem = Problem::of_file(
+            set.root(),
+            format!("{at} is {} in this database", word(&state)),
+            &format!("`{}` applies it", command(at)),
+        );
+        let kind = match state {
+            State::Edited { .. } => Kind::Checksum,
+            _ => Kind::Requires,
+        };
+        return Err(Problems::from(problem.kind(kind)).into());
+    }
+    place.output.one(
+        &[("applied", at.to_string())],
+        &json!({ "at_least": at, "state": word(&state) }),
+    );
+    Ok(Exit::Done)
+}
+
+async fn look(set: &Set, at: &PhaseOf, place: &Place<'_>) -> Result<State, Failure> {
+    let client = connect(place.database.direct()?).await?;
+    let stands = stands(&client, set).await?;
+    let line = match set.squash_of(at) {
+        Some(squash) if set.lock.line(at).is_none() => PhaseOf {
+            id: squash.id.clone(),
+            phase: aegis_migrate::change::Phase::Expand,
+        },
+        _ => at.clone(),
+    };
+    Ok(stands.of(&line).cloned().unwrap_or(State::Pending))
+}

@@ -1,0 +1,83 @@
+//! `plan` and `snapshot`.
+
+use aegis_testkit::{TestDb, process_slot};
+
+use super::folder::Folder;
+
+#[tokio::test]
+async fn process_a_plan_tells_class_lock_and_size_of_the_live_table() {
+    let _slot = process_slot();
+    let folder = Folder::new();
+    folder.change("20261129T1030_a", "ALTER TABLE users ADD COLUMN age int;\n");
+    folder.change(
+        "20261129T1031_b",
+        "SELECT 1;\nALTER TABLE users DROP COLUMN name;\n",
+    );
+    let db = TestDb::empty().await;
+    db.admin
+        .batch_execute(
+            "CREATE SCHEMA app; CREATE TABLE app.users (id bigint, name text);
+             INSERT INTO app.users SELECT n, repeat('x', 100) FROM generate_series(1, 1000) n",
+        )
+        .await
+        .unwrap();
+    let made = folder
+        .json(Some(&db.url()), &["snapshot", "--out", "catalog.json"])
+        .await;
+    let text = std::fs::read_to_string(folder.path().join("catalog.json")).unwrap();
+    assert!(
+        text.contains("users") && !text.contains("xxxx"),
+        "no row of the data"
+    );
+    assert_eq!(made["fingerprint"].as_str().unwrap().len(), 64);
+
+    let ran = folder
+        .run(
+            None,
+            &["plan", "--catalog", "catalog.json", "--output", "json"],
+        )
+        .await;
+    assert_eq!(ran.code, 3, "one of them is refused: {ran:?}");
+    let plan: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+    let drop = plan
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|one| one["line"] == 2)
+        .unwrap();
+    assert_eq!(
+        (drop["class"].as_str(), drop["passes"].as_bool()),
+        (Some("D"), Some(false)),
+        "{drop}"
+    );
+    let lock = &drop["locks"][0];
+    assert_eq!(
+        (lock["mode"].as_str(), lock["relation"].as_str()),
+        (Some("ACCESS EXCLUSIVE"), Some("users"))
+    );
+    assert!(lock["bytes"].as_i64().unwrap() > 100_000, "{lock}");
+
+    let words = ["plan", "20261129T1031_b", "--format", "markdown"];
+    let ran = folder.run(None, &words).await;
+    assert!(
+        ran.stdout.contains("### 20261129T1031_b:expand")
+            && ran.stdout.contains("sizes are unknown"),
+        "{ran:?}"
+    );
+    let live = folder.run(Some(&db.url()), &words).await;
+    assert!(
+        live.stdout.contains("ACCESS EXCLUSIVE on users (") && live.stdout.contains("KiB"),
+        "{live:?}"
+    );
+    let ran = folder
+        .run(None, &["plan", "--catalog", "nowhere.json"])
+        .await;
+    assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{ran:?}");
+    assert!(
+        ran.stderr
+            .contains("`aegis migrate snapshot --out FILE` writes one"),
+        "{ran:?}"
+    );
+    let ran = folder.run(None, &["plan", "20261129T1039_z"]).await;
+    assert_eq!(ran.code, 2, "{ran:?}");
+}
