@@ -12,6 +12,7 @@ mod read;
 mod report;
 pub mod rules;
 mod statement;
+mod touch;
 
 pub use class::{Class, Phase};
 pub use form::Form;
@@ -21,3 +22,4 @@ pub use name::QualifiedName;
 pub use read::read;
 pub use report::{Finding, Level, Report, Verdict};
 pub use statement::{Script, Statement, SyntaxError};
+pub use touch::ObjectRef;

@@ -21,31 +21,10 @@ pub(super) fn judge(
     let live = world.is_live(table);
     for action in actions {
         if live {
-            found.lock(table, lock(action));
+            found.lock(table, crate::touch::of_action(action));
             one(world, table, action, found);
         }
         remember(world, table, action, transaction);
-    }
-}
-
-/// The lock on the table itself, measured for PostgreSQL 14 to 18.
-fn lock(action: &Action) -> LockMode {
-    match action {
-        Action::ValidateConstraint { .. }
-        | Action::SetStatistics
-        | Action::AttachPartition { .. }
-        | Action::ClusterOn
-        | Action::Options { only_tuning: true }
-        | Action::DetachPartition {
-            concurrently: true, ..
-        } => LockMode::ShareUpdateExclusive,
-        Action::EnableTrigger { .. } | Action::DisableTrigger { .. } => LockMode::ShareRowExclusive,
-        Action::AddConstraint { constraint }
-            if matches!(constraint.kind, ConstraintKind::ForeignKey { .. }) =>
-        {
-            LockMode::ShareRowExclusive
-        }
-        _ => LockMode::AccessExclusive,
     }
 }
 

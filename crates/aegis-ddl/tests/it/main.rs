@@ -1,5 +1,8 @@
 //! Tests of aegis-ddl, in one binary.
-#![expect(clippy::unwrap_used, reason = "a panic with a sentence is how a test fails")]
+#![expect(
+    clippy::unwrap_used,
+    reason = "a panic with a sentence is how a test fails"
+)]
 
 mod plain;
 mod reading;
