@@ -40,7 +40,7 @@ pub struct Binaries {
 /// `pg_config` and the usual folders, else what an earlier fetch left in the cache.
 pub fn find_binaries(explicit: Option<&Path>) -> Result<Binaries, Error> {
     let user = user::choose(None)?;
-    find(explicit, None, user.as_ref(), false)
+    find(explicit, None, user.as_ref(), false, LOWEST_MAJOR)
 }
 
 /// As [`find_binaries`], for `user`, of major `wanted` when the machine has it, and fetched when
@@ -50,8 +50,9 @@ pub(crate) fn find(
     wanted: Option<u32>,
     user: Option<&RunAs>,
     may_fetch: bool,
+    lowest: u32,
 ) -> Result<Binaries, Error> {
-    match find_installed(explicit, wanted) {
+    match find_installed(explicit, wanted, lowest) {
         Err(none @ Error::NoBinaries { .. }) => match fetch::cached(user) {
             Some(cached) => Ok(cached),
             None if may_fetch => fetch::fetch_for(user),
@@ -61,17 +62,21 @@ pub(crate) fn find(
     }
 }
 
-fn find_installed(explicit: Option<&Path>, wanted: Option<u32>) -> Result<Binaries, Error> {
+fn find_installed(
+    explicit: Option<&Path>,
+    wanted: Option<u32>,
+    lowest: u32,
+) -> Result<Binaries, Error> {
     let named = explicit
         .map(Path::to_path_buf)
         .or_else(|| std::env::var_os("AEGIS_PG_BIN").map(PathBuf::from));
     if let Some(bin) = named {
-        return probe(&bin).map_err(|why| Error::UnusableBinaries { path: bin, why });
+        return probe(&bin, lowest).map_err(|why| Error::UnusableBinaries { path: bin, why });
     }
     let mut refused = String::new();
     let mut found = Vec::new();
     for bin in candidates() {
-        match probe(&bin) {
+        match probe(&bin, lowest) {
             Ok(binaries) => found.push(binaries),
             Err(why) => refused.extend(["; ", &bin.display().to_string(), ": ", &why]),
         }
@@ -81,14 +86,14 @@ fn find_installed(explicit: Option<&Path>, wanted: Option<u32>) -> Result<Binari
         std::cmp::Reverse((Some(binaries.major) == wanted, binaries.major))
     });
     found.into_iter().next().ok_or_else(|| Error::NoBinaries {
-        lowest: LOWEST_MAJOR,
+        lowest,
         looked: "PATH, pg_config and the usual folders".to_owned(),
         refused,
     })
 }
 
 /// Checks one folder and asks its version; the error says what is wrong with it.
-pub(crate) fn probe(bin: &Path) -> Result<Binaries, String> {
+pub(crate) fn probe(bin: &Path, lowest: u32) -> Result<Binaries, String> {
     for program in ["postgres", "initdb"] {
         if !bin.join(program).is_file() {
             return Err(format!("it has no `{program}`"));
@@ -105,8 +110,8 @@ pub(crate) fn probe(bin: &Path) -> Result<Binaries, String> {
         return Err(format!("`postgres -V` failed: {}", said.trim()));
     }
     let major = major_of(&version).ok_or_else(|| format!("`postgres -V` says {version:?}"))?;
-    if major < LOWEST_MAJOR {
-        return Err(format!("{version} is older than {LOWEST_MAJOR}"));
+    if major < lowest {
+        return Err(format!("{version} is older than {lowest}"));
     }
     Ok(Binaries {
         bin: bin.to_path_buf(),

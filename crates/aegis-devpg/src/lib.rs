@@ -27,7 +27,7 @@ mod watchdog;
 
 pub use binaries::{Binaries, LOWEST_MAJOR, find_binaries};
 pub use error::Error;
-pub use fetch::fetch_binaries;
+pub use fetch::{fetch_binaries, fetch_binaries_of};
 pub use folder::{DevFolder, default_dev_folder, remove_data};
 pub use options::{Data, Durability, Options};
 pub use server::Server;

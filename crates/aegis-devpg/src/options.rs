@@ -35,6 +35,8 @@ pub struct Options {
     pub tcp_port: Option<u16>,
     /// The folder with `postgres` and `initdb`. None: the newest major on the machine.
     pub binaries: Option<PathBuf>,
+    /// The lowest major that is taken: what Aegis runs on, unless the server is there to be looked at.
+    pub lowest_major: u32,
     /// Settings as in `postgresql.conf`; they win over the ones of this crate.
     pub settings: Vec<(String, String)>,
     /// Fetch pinned binaries when the machine has none.
@@ -50,6 +52,7 @@ impl Default for Options {
             durability: Durability::Durable,
             tcp_port: None,
             binaries: None,
+            lowest_major: crate::LOWEST_MAJOR,
             settings: Vec::new(),
             fetch: false,
             start_timeout: Duration::from_mins(2),

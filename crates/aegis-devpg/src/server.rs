@@ -50,6 +50,7 @@ impl Server {
             place.major(),
             place.user.as_ref(),
             options.fetch,
+            options.lowest_major,
         )?;
         if let Some(data) = place.major().filter(|&data| data != binaries.major) {
             return Err(Error::OtherMajor {
