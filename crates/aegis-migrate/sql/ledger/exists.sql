@@ -1,0 +1,5 @@
+-- Whether the ledger is there, and whether anybody's objects are: a database without either is fresh.
+SELECT to_regclass('aegis_migrate.ledger') IS NOT NULL AS made,
+    EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+        WHERE n.nspname NOT IN ('pg_catalog', 'information_schema', 'aegis_migrate') AND n.nspname !~ '^pg_(toast|temp)'
+          AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.deptype = 'e')) AS used

@@ -1,0 +1,388 @@
+//! The ledger in the target: what each step did, and who says so.
+//!
+//! Invariants: it is made and written only under the mutex; each write is in a transaction that has seen its own epoch
+//! ([`fence`]); a step that cannot run in a transaction has its intent committed before it begins.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+use tokio_postgres::{Client, GenericClient, Row};
+
+use crate::change::{ChangeId, Phase, PhaseOf};
+use crate::standing::Recorded;
+
+/// The tables, in the order in which they are made. Each is idempotent.
+const TABLES: [&str; 5] = [
+    include_str!("../../schema/0001_ledger.sql"),
+    include_str!("../../schema/0003_switch.sql"),
+    include_str!("../../schema/0004_contract.sql"),
+    include_str!("../../schema/0005_adopt.sql"),
+    crate::structure::SCHEMA,
+];
+
+/// The ledger as somebody who runs sees it.
+#[derive(Debug, Clone)]
+pub struct Ledger {
+    /// Names it in approvals.
+    pub id: uuid::Uuid,
+    /// The fence of all writes of this run.
+    pub epoch: i64,
+    /// Nothing was here when it was made, and no run has ended whole since.
+    pub fresh: bool,
+    /// A developer's database.
+    pub dev: bool,
+    /// Lines of the lock that a program must know at least.
+    pub min_schema: i32,
+}
+
+/// How a step stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StepState {
+    /// Begun outside of a transaction; nobody has heard of its end.
+    Intent,
+    /// Done.
+    Applied,
+    /// Refused by the server; nothing of it is there.
+    Failed,
+    /// Ended by a signal.
+    Interrupted,
+    /// Its outcome is not known.
+    Unknown,
+    /// Found done, and taken for it.
+    Reconciled,
+}
+
+impl StepState {
+    /// As in the table.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Intent => "intent",
+            Self::Applied => "applied",
+            Self::Failed => "failed",
+            Self::Interrupted => "interrupted",
+            Self::Unknown => "unknown",
+            Self::Reconciled => "reconciled",
+        }
+    }
+
+    /// The one with this name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        [
+            Self::Intent,
+            Self::Applied,
+            Self::Failed,
+            Self::Interrupted,
+            Self::Unknown,
+            Self::Reconciled,
+        ]
+        .into_iter()
+        .find(|state| state.name() == name)
+    }
+
+    /// Whether it needs no more work.
+    pub const fn is_done(self) -> bool {
+        matches!(self, Self::Applied | Self::Reconciled)
+    }
+}
+
+/// A step as the ledger has it.
+#[derive(Debug, Clone)]
+pub struct StepRow {
+    /// Which phase.
+    pub at: PhaseOf,
+    /// From 1.
+    pub ordinal: i32,
+    /// How it stands.
+    pub state: StepState,
+    /// The hash of the lock line that it was run for.
+    pub line_sha256: String,
+    /// The hash of its statement.
+    pub sha256: String,
+    /// The epoch that wrote it.
+    pub epoch: i64,
+    /// What the server, or the runner, said last.
+    pub said: Option<String>,
+}
+
+/// Why the ledger cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LedgerError {
+    /// A newer holder is there.
+    #[error(
+        "another run has taken over (this one has epoch {epoch}); nothing more was written by it"
+    )]
+    Fenced {
+        /// The epoch of this run.
+        epoch: i64,
+    },
+    /// A row that this release does not understand.
+    #[error(
+        "the ledger holds {what}, which this release cannot read: a newer one wrote it, or somebody by hand"
+    )]
+    Unreadable {
+        /// What.
+        what: String,
+    },
+    /// The database.
+    #[error("the ledger could not be used")]
+    Database(#[from] tokio_postgres::Error),
+}
+
+/// Makes what is missing and takes a new epoch. The caller holds the mutex.
+pub async fn take(client: &Client, run: &str, holder: &str) -> Result<Ledger, LedgerError> {
+    let row = client
+        .query_one(include_str!("../../sql/ledger/exists.sql"), &[])
+        .await?;
+    let (made, used): (bool, bool) = (row.try_get("made")?, row.try_get("used")?);
+    let mut script = String::from("BEGIN;\n");
+    for tables in TABLES {
+        script.push_str(tables);
+        script.push('\n');
+    }
+    script.push_str("COMMIT;");
+    if let Err(error) = client.batch_execute(&script).await {
+        // The first error is what is told.
+        client.batch_execute("ROLLBACK").await.ok();
+        return Err(error.into());
+    }
+    let row = client
+        .query_one(
+            include_str!("../../sql/ledger/take.sql"),
+            &[&run, &holder, &(!made && !used)],
+        )
+        .await?;
+    read_ledger(&row)
+}
+
+/// The ledger, for who only looks. None: there is none.
+pub async fn find(client: &impl GenericClient) -> Result<Option<Ledger>, LedgerError> {
+    let row = client
+        .query_one(include_str!("../../sql/ledger/exists.sql"), &[])
+        .await?;
+    if !row.try_get::<_, bool>("made")? {
+        return Ok(None);
+    }
+    let row = client
+        .query_opt(include_str!("../../sql/ledger/read.sql"), &[])
+        .await?;
+    row.as_ref().map(read_ledger).transpose()
+}
+
+fn read_ledger(row: &Row) -> Result<Ledger, LedgerError> {
+    Ok(Ledger {
+        id: row.try_get("id")?,
+        epoch: row.try_get("epoch")?,
+        fresh: row.try_get("fresh")?,
+        dev: row.try_get("dev")?,
+        min_schema: row.try_get("min_schema")?,
+    })
+}
+
+/// Shows, in the caller's transaction, that nobody has taken over, and keeps it so until it commits.
+pub async fn fence(client: &impl GenericClient, epoch: i64) -> Result<(), LedgerError> {
+    client
+        .query_opt(include_str!("../../sql/ledger/fence.sql"), &[&epoch])
+        .await?
+        .map(|_| ())
+        .ok_or(LedgerError::Fenced { epoch })
+}
+
+/// All steps.
+pub async fn steps(client: &impl GenericClient) -> Result<Vec<StepRow>, LedgerError> {
+    let rows = client
+        .query(include_str!("../../sql/ledger/steps.sql"), &[])
+        .await?;
+    rows.iter()
+        .map(|row| {
+            let state: String = row.try_get("state")?;
+            Ok(StepRow {
+                at: at(row)?,
+                ordinal: row.try_get("ordinal")?,
+                state: StepState::from_name(&state).ok_or_else(|| LedgerError::Unreadable {
+                    what: format!("a step in state `{state}`"),
+                })?,
+                line_sha256: row.try_get("line_sha256")?,
+                sha256: row.try_get("sha256")?,
+                epoch: row.try_get("epoch")?,
+                said: row.try_get("said")?,
+            })
+        })
+        .collect()
+}
+
+/// The phases as [`crate::standing`] compares them: whole ones, and begun ones.
+pub async fn recorded(client: &impl GenericClient) -> Result<Vec<Recorded>, LedgerError> {
+    let mut found: BTreeMap<PhaseOf, Recorded> = BTreeMap::new();
+    for step in steps(client).await? {
+        let row = found.entry(step.at.clone()).or_insert_with(|| Recorded {
+            at: step.at.clone(),
+            sha256: step.line_sha256.clone(),
+            whole: false,
+            steps_done: 0,
+            open: None,
+        });
+        if step.state.is_done() {
+            row.steps_done += 1;
+        } else if row.open.is_none() {
+            row.open = Some(format!("{} (step {})", step.state.name(), step.ordinal));
+        }
+    }
+    let rows = client
+        .query(include_str!("../../sql/ledger/phases.sql"), &[])
+        .await?;
+    for row in &rows {
+        let steps: i32 = row.try_get("steps")?;
+        let at = at(row)?;
+        found.insert(
+            at.clone(),
+            Recorded {
+                at,
+                sha256: row.try_get("line_sha256")?,
+                whole: true,
+                steps_done: steps.unsigned_abs(),
+                open: None,
+            },
+        );
+    }
+    Ok(found.into_values().collect())
+}
+
+fn at(row: &Row) -> Result<PhaseOf, LedgerError> {
+    let (change, phase): (String, String) = (row.try_get("change")?, row.try_get("phase")?);
+    format!("{change}:{phase}")
+        .parse()
+        .map_err(|_| LedgerError::Unreadable {
+            what: format!("`{change}:{phase}`"),
+        })
+}
+
+/// Says that a phase is whole. In the caller's fenced transaction.
+pub async fn phase_done(
+    client: &impl GenericClient,
+    at: &PhaseOf,
+    line_sha256: &str,
+    steps: i32,
+    who: &Who,
+) -> Result<(), LedgerError> {
+    let (change, phase) = parts(at);
+    client
+        .execute(
+            include_str!("../../sql/ledger/phase_done.sql"),
+            &[
+                &change,
+                &phase,
+                &line_sha256,
+                &steps,
+                &who.epoch,
+                &who.run,
+                &who.release,
+            ],
+        )
+        .await?;
+    Ok(())
+}
+
+/// Keeps an event. Told events are for people; a failed write of one is a failed write of the ledger.
+pub async fn event(
+    client: &impl GenericClient,
+    who: &Who,
+    event: &Value,
+) -> Result<(), LedgerError> {
+    client
+        .execute(
+            include_str!("../../sql/ledger/event.sql"),
+            &[&who.run, &who.epoch, event],
+        )
+        .await?;
+    Ok(())
+}
+
+/// Ends the time in which nobody uses this database.
+pub async fn settled(client: &impl GenericClient) -> Result<(), LedgerError> {
+    client
+        .execute(include_str!("../../sql/ledger/settled.sql"), &[])
+        .await?;
+    Ok(())
+}
+
+/// Who writes.
+#[derive(Debug, Clone)]
+pub struct Who {
+    /// The fence.
+    pub epoch: i64,
+    /// This run.
+    pub run: String,
+    /// The person or the Job.
+    pub by: String,
+    /// The release that brings the folder.
+    pub release: String,
+    /// The server's version.
+    pub server_version: String,
+}
+
+/// A step as it is written.
+#[derive(Debug, Clone)]
+pub struct Step {
+    /// Which phase.
+    pub at: PhaseOf,
+    /// From 1.
+    pub ordinal: i32,
+    /// The hash of the lock line.
+    pub line_sha256: String,
+    /// The hash of the statement as it stands.
+    pub raw_sha256: String,
+    /// The hash of it without comments and whitespace.
+    pub sha256: String,
+    /// The file, as it is told.
+    pub file: String,
+    /// From 1.
+    pub line: i32,
+    /// The statement, as it stands.
+    pub statement: String,
+    /// Its class when it ran.
+    pub class: String,
+}
+
+/// Writes a step's state, in the caller's fenced transaction. What is applied stays so.
+pub async fn write(
+    client: &impl GenericClient,
+    step: &Step,
+    state: StepState,
+    who: &Who,
+    sqlstate: Option<&str>,
+    said: Option<&str>,
+) -> Result<(), LedgerError> {
+    let (change, phase) = parts(&step.at);
+    client
+        .execute(
+            include_str!("../../sql/ledger/step.sql"),
+            &[
+                &change,
+                &phase,
+                &step.ordinal,
+                &state.name(),
+                &step.line_sha256,
+                &step.raw_sha256,
+                &step.sha256,
+                &step.file,
+                &step.line,
+                &step.statement,
+                &step.class,
+                &who.epoch,
+                &who.run,
+                &who.by,
+                &who.release,
+                &who.server_version,
+                &sqlstate,
+                &said,
+            ],
+        )
+        .await?;
+    Ok(())
+}
+
+fn parts(at: &PhaseOf) -> (String, String) {
+    let (id, phase): (&ChangeId, Phase) = (&at.id, at.phase);
+    (id.to_string(), phase.to_string())
+}

@@ -1,0 +1,192 @@
+//! One runner at a time: a session advisory lock, polled, and the epoch that fences each write of the ledger.
+//!
+//! Invariants: nobody waits for the lock inside the server (a blocked waiter and a concurrent index build deadlock); getting it
+//! proves that the holder before is gone, so the ledger's row has no time-out; the ledger is made after the lock is had, never
+//! before.
+
+use std::time::{Duration, Instant};
+
+use crate::ledger::{self, Ledger, LedgerError, Who};
+use crate::session::Direct;
+
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const PAUSE_MAX: Duration = Duration::from_secs(1);
+
+/// The mutex, held.
+#[derive(Debug)]
+pub struct Held {
+    /// The session that holds it. Lost with it.
+    pub session: Direct,
+    /// The ledger, with this run's epoch.
+    pub ledger: Ledger,
+    /// Who writes.
+    pub who: Who,
+}
+
+/// Who holds the mutex, as far as the server tells.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Holder {
+    /// Its process.
+    pub pid: i32,
+    /// What it calls itself: `aegis migrate/RELEASE/RUN`.
+    pub program: String,
+    /// From where.
+    pub client: String,
+    /// What it is doing.
+    pub state: String,
+    /// Seconds since it connected.
+    pub age_s: i64,
+}
+
+/// Why the mutex is not had.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum MutexError {
+    /// Somebody else has it.
+    #[error(
+        "{holder} holds the mutex of this database's ledger; waited {waited_s} s. It goes by itself when that process ends; `aegis migrate unlock --terminate-holder` ends it"
+    )]
+    Busy {
+        /// Who.
+        holder: String,
+        /// How long was waited.
+        waited_s: u64,
+    },
+    /// The session does not hold what it was told it has.
+    #[error(
+        "the server said that the mutex is held, and does not show it for this session: something between here and the server spreads a session over several"
+    )]
+    NotHeld,
+    /// The ledger.
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
+    /// The database.
+    #[error("the mutex could not be asked for")]
+    Database(#[source] tokio_postgres::Error),
+}
+
+/// Who a run is.
+#[derive(Debug, Clone)]
+pub struct RunName {
+    /// Names this run.
+    pub run: String,
+    /// The person or the Job.
+    pub by: String,
+    /// The release that brings the folder.
+    pub release: String,
+}
+
+impl RunName {
+    /// As it stands in pg_stat_activity, which keeps 63 bytes.
+    pub fn application_name(&self) -> String {
+        let mut name = format!("aegis migrate/{}/{}", self.release, self.run);
+        while name.len() > 63 {
+            name.pop();
+        }
+        name
+    }
+}
+
+impl Held {
+    /// Polls for the mutex for at most `bound`, then takes a new epoch.
+    pub async fn take(
+        session: Direct,
+        name: &RunName,
+        bound: Duration,
+    ) -> Result<Self, MutexError> {
+        let started = Instant::now();
+        let mut pause = FIRST_PAUSE;
+        while !try_lock(&session).await? {
+            if started.elapsed() >= bound {
+                let holder = holder(&session).await?;
+                return Err(MutexError::Busy {
+                    holder: holder.map_or_else(
+                        || "a session that the server does not show".to_owned(),
+                        |one| one.to_string(),
+                    ),
+                    waited_s: started.elapsed().as_secs(),
+                });
+            }
+            // Jitter from the clock's nanoseconds: two pods that start together do not poll together.
+            let jitter = u64::from(started.elapsed().subsec_nanos()) % 50;
+            tokio::time::sleep(pause + Duration::from_millis(jitter)).await;
+            pause = (pause * 2).min(PAUSE_MAX);
+        }
+        let held: bool = session
+            .client
+            .query_one(include_str!("../../sql/mutex/held.sql"), &[])
+            .await
+            .and_then(|row| row.try_get(0))
+            .map_err(MutexError::Database)?;
+        if !held {
+            return Err(MutexError::NotHeld);
+        }
+        let ledger = ledger::take(&session.client, &name.run, &name.application_name()).await?;
+        let who = Who {
+            epoch: ledger.epoch,
+            run: name.run.clone(),
+            by: name.by.clone(),
+            release: name.release.clone(),
+            server_version: session.version.clone(),
+        };
+        Ok(Self {
+            session,
+            ledger,
+            who,
+        })
+    }
+
+    /// Gives the mutex back. What goes wrong here hides no earlier error: it is told only.
+    pub async fn release(self) {
+        let unlocked: Result<bool, _> = self
+            .session
+            .client
+            .query_one(include_str!("../../sql/mutex/unlock.sql"), &[])
+            .await
+            .and_then(|row| row.try_get(0));
+        match unlocked {
+            Ok(true) => {}
+            Ok(false) => tracing::error!("the mutex was not held any more when it was given back"),
+            Err(error) => tracing::warn!(%error, "the mutex goes with the session"),
+        }
+    }
+}
+
+async fn try_lock(session: &Direct) -> Result<bool, MutexError> {
+    session
+        .client
+        .query_one(include_str!("../../sql/mutex/try.sql"), &[])
+        .await
+        .and_then(|row| row.try_get(0))
+        .map_err(MutexError::Database)
+}
+
+/// Who holds the mutex. None: nobody.
+pub async fn holder(session: &Direct) -> Result<Option<Holder>, MutexError> {
+    let row = session
+        .client
+        .query_opt(include_str!("../../sql/mutex/holder.sql"), &[])
+        .await
+        .map_err(MutexError::Database)?;
+    let Some(row) = row else { return Ok(None) };
+    let read = || -> Result<Holder, tokio_postgres::Error> {
+        Ok(Holder {
+            pid: row.try_get("pid")?,
+            program: row.try_get("application_name")?,
+            client: row.try_get("client")?,
+            state: row.try_get("state")?,
+            age_s: row.try_get("age_s")?,
+        })
+    };
+    read().map(Some).map_err(MutexError::Database)
+}
+
+impl std::fmt::Display for Holder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "process {} ({} from {}, {}, connected {} s ago)",
+            self.pid, self.program, self.client, self.state, self.age_s
+        )
+    }
+}
