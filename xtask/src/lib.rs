@@ -4,6 +4,7 @@
 //! pages that stand between two marks.
 
 pub mod docs;
+pub mod facts;
 pub mod report;
 pub mod sql;
 pub mod tidy;

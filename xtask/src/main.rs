@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use xtask::report::Report;
-use xtask::{docs, sql, tidy};
+use xtask::{docs, facts, sql, tidy};
 
 #[derive(Parser)]
 #[command(about = "Checks and generators of this repository.")]
@@ -20,6 +20,8 @@ struct Cli {
 enum Command {
     /// Makes the blocks of the pages that the code knows better: states, steps, error codes.
     Docs(docs::Args),
+    /// Measures what each form of DDL does on real servers, and writes the tables that the linter uses.
+    MigrateFacts(facts::Args),
     /// Makes the typed functions of the statements in `sql/`.
     Sql(sql::Args),
     /// Checks the repository: heads, sizes, layers, links, codes, claims.
@@ -29,6 +31,7 @@ enum Command {
 fn main() -> ExitCode {
     let report = match Cli::parse().command {
         Command::Docs(args) => docs::run(&args),
+        Command::MigrateFacts(args) => facts::run(&args),
         Command::Sql(args) => sql::run(&args),
         Command::Tidy(args) => tidy::run(&args),
     };
