@@ -9,11 +9,18 @@ mod compare;
 
 pub use compare::{Compared, compare};
 
+use std::time::Duration;
+
 use tokio_postgres::{GenericClient, Transaction};
 
 use crate::change::{PhaseOf, Problem};
 use crate::lock::LockLine;
 use crate::standing::Recorded;
+
+/// How often the mutex is tried.
+const TRIES_MAX: u32 = 20;
+/// How long is waited between two tries.
+const TRY_EVERY: Duration = Duration::from_millis(100);
 
 /// How a line came to count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,6 +52,9 @@ pub enum BaselineError {
         /// The line.
         at: String,
     },
+    /// A run is at work.
+    #[error("another run holds the mutex of this database; wait for its end")]
+    Busy,
     /// The ledger has a line that no folder could have written.
     #[error(
         "the ledger has {row}, which is no phase of a change: it was written by a newer program, or by hand"
@@ -62,6 +72,7 @@ impl BaselineError {
     /// The exit code of `aegis migrate`.
     pub const fn exit_code(&self) -> u8 {
         match self {
+            Self::Busy => 10,
             Self::Edited { .. } => 11,
             Self::Unknown { .. } => 12,
             Self::Sql(_) => 20,
@@ -69,20 +80,56 @@ impl BaselineError {
     }
 }
 
-/// Makes the tables of this module, where they are not there.
-pub async fn make(transaction: &Transaction<'_>) -> Result<(), BaselineError> {
-    transaction
-        .batch_execute(include_str!("../../sql/baseline/make.sql"))
-        .await?;
-    transaction
-        .batch_execute(include_str!("../../schema/0005_adopt.sql"))
-        .await?;
-    Ok(())
+/// Who records, under the mutex and a new epoch of the ledger, until the transaction ends.
+#[derive(Debug)]
+pub struct Taken {
+    epoch: i64,
+    run: String,
+}
+
+impl Taken {
+    /// The ledger's epoch.
+    pub const fn epoch(&self) -> i64 {
+        self.epoch
+    }
+}
+
+/// Takes the mutex for the caller's transaction, makes the tables where they are not there, and a new epoch.
+pub async fn take(transaction: &Transaction<'_>, actor: &str) -> Result<Taken, BaselineError> {
+    let mut tries = 0;
+    loop {
+        let row = transaction
+            .query_one(include_str!("../../sql/baseline/mutex.sql"), &[])
+            .await?;
+        if row.try_get(0)? {
+            break;
+        }
+        // A process that has just ended may still hold it for a moment on the server.
+        tries += 1;
+        if tries >= TRIES_MAX {
+            return Err(BaselineError::Busy);
+        }
+        tokio::time::sleep(TRY_EVERY).await;
+    }
+    for tables in [
+        include_str!("../../schema/0001_ledger.sql"),
+        include_str!("../../schema/0005_adopt.sql"),
+        crate::structure::SCHEMA,
+    ] {
+        transaction.batch_execute(tables).await?;
+    }
+    let run = "baseline".to_owned();
+    let epoch = transaction
+        .query_one(include_str!("../../sql/baseline/take.sql"), &[&run, &actor])
+        .await?
+        .try_get(0)?;
+    Ok(Taken { epoch, run })
 }
 
 /// Records lines.
 pub async fn record(
     transaction: &Transaction<'_>,
+    taken: &Taken,
     lines: &[&LockLine],
     how: How,
     actor: &str,
@@ -90,17 +137,11 @@ pub async fn record(
 ) -> Result<(), BaselineError> {
     for line in lines {
         let PhaseOf { id, phase } = &line.at;
+        let (id, phase) = (id.as_str(), phase.word());
         let row = transaction
             .query_opt(
                 include_str!("../../sql/baseline/record.sql"),
-                &[
-                    &id.as_str(),
-                    &phase.word(),
-                    &line.sha256,
-                    &how.word(),
-                    &actor,
-                    &reason,
-                ],
+                &[&id, &phase, &line.sha256, &how.word(), &actor, &reason],
             )
             .await?;
         if row.is_none() {
@@ -108,6 +149,12 @@ pub async fn record(
                 at: line.at.to_string(),
             });
         }
+        transaction
+            .execute(
+                include_str!("../../sql/baseline/phase.sql"),
+                &[&id, &phase, &line.sha256, &taken.epoch, &taken.run],
+            )
+            .await?;
     }
     Ok(())
 }

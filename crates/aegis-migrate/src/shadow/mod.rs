@@ -11,7 +11,7 @@ mod replay;
 mod server;
 
 pub use error::ShadowError;
-pub use replay::replay;
+pub use replay::{apply, ready, replay};
 pub use server::{Private, ServerOptions};
 
 use aegis_catalog::{Scope, Structure};

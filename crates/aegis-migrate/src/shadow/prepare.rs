@@ -40,7 +40,7 @@ pub(super) async fn session(client: &Client) -> Result<(), ShadowError> {
 }
 
 /// The roles that changes name: without login, and the owners may make schemas.
-async fn roles(client: &Client, set: &Set) -> Result<(), ShadowError> {
+pub(super) async fn roles(client: &Client, set: &Set) -> Result<(), ShadowError> {
     let owners = set
         .changes
         .values()

@@ -16,13 +16,26 @@ use crate::set::Set;
 pub async fn replay(client: &Client, set: &Set) -> Result<(), ShadowError> {
     prepare::prepare(client, set).await?;
     for (line, change) in set.lines() {
-        phase(client, change, line.at.phase).await?;
-        prepare::session(client).await?;
+        apply(client, change, line.at.phase).await?;
     }
     Ok(())
 }
 
-async fn phase(client: &Client, change: &Change, phase: Phase) -> Result<(), ShadowError> {
+/// Roles and session for [`apply`], in a database that may have something.
+pub async fn ready(client: &Client, set: &Set) -> Result<(), ShadowError> {
+    prepare::session(client).await?;
+    prepare::roles(client, set).await
+}
+
+/// Executes one phase, and leaves the session as it was at the start.
+pub async fn apply(client: &Client, change: &Change, phase: Phase) -> Result<(), ShadowError> {
+    let done = execute(client, change, phase).await;
+    // The first error is what is told; a lost session has no settings.
+    let ended = prepare::session(client).await;
+    done.and(ended)
+}
+
+async fn execute(client: &Client, change: &Change, phase: Phase) -> Result<(), ShadowError> {
     if !makes_its_schema(change, phase) {
         prepare::schema(client, change).await?;
     }

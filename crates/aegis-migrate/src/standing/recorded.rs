@@ -1,11 +1,50 @@
 //! Everything that a database says was applied: executed here, or recorded as a baseline.
 
-use tokio_postgres::GenericClient;
+use std::collections::BTreeMap;
+
+use tokio_postgres::{GenericClient, Row};
 
 use super::Recorded;
 use crate::baseline::{self, BaselineError};
+use crate::change::PhaseOf;
 
 /// Reads it; nothing where the tool was never here.
 pub async fn recorded<C: GenericClient + Sync>(client: &C) -> Result<Vec<Recorded>, BaselineError> {
-    baseline::read(client).await
+    let there = client
+        .query_one(include_str!("../../sql/standing/exists.sql"), &[])
+        .await?;
+    let mut found: BTreeMap<PhaseOf, Recorded> = BTreeMap::new();
+    if there.try_get(1)? {
+        for row in baseline::read(client).await? {
+            found.insert(row.at.clone(), row);
+        }
+    }
+    if there.try_get(0)? {
+        let rows = client
+            .query(include_str!("../../sql/standing/executed.sql"), &[])
+            .await?;
+        for row in &rows {
+            let row = executed(row)?;
+            found.insert(row.at.clone(), row);
+        }
+    }
+    Ok(found.into_values().collect())
+}
+
+fn executed(row: &Row) -> Result<Recorded, BaselineError> {
+    let text = format!(
+        "{}:{}",
+        row.try_get::<_, String>(0)?,
+        row.try_get::<_, String>(1)?
+    );
+    let steps: i64 = row.try_get(4)?;
+    Ok(Recorded {
+        at: text
+            .parse()
+            .map_err(|_| BaselineError::Unknown { row: text })?,
+        sha256: row.try_get(2)?,
+        whole: row.try_get(3)?,
+        steps_done: u32::try_from(steps).unwrap_or(u32::MAX),
+        open: row.try_get(5)?,
+    })
 }

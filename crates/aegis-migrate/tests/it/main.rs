@@ -7,6 +7,7 @@
 mod adopt;
 mod change;
 mod contract;
+mod dev;
 mod folder;
 mod foreign;
 mod set;

@@ -124,11 +124,11 @@ async fn take(
     let mut client = connect(place.database.direct()?).await?;
     let ledger = adopt::find(&client, tool, arguments.ledger.as_deref()).await?;
     let transaction = client.transaction().await.map_err(AdoptError::Sql)?;
-    baseline::make(&transaction).await?;
+    let actor = find::actor(arguments.actor);
+    let mutex = baseline::take(&transaction, &actor).await?;
     let taken = adopt::take(&transaction, &ledger, files).await?;
     let reason = format!("{} had applied {} migrations", tool, taken.lines.len());
-    let actor = find::actor(arguments.actor);
-    baseline::record(&transaction, &[line], How::Adopted, &actor, &reason).await?;
+    baseline::record(&transaction, &mutex, &[line], How::Adopted, &actor, &reason).await?;
     transaction.commit().await.map_err(AdoptError::Sql)?;
     place.output.one(
         &[

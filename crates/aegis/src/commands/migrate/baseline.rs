@@ -59,9 +59,9 @@ pub(crate) async fn run(arguments: BaselineArguments, place: &Place<'_>) -> Resu
         note(&difference.to_string());
     }
     let transaction = client.transaction().await.map_err(BaselineError::Sql)?;
-    baseline::make(&transaction).await?;
     let actor = find::actor(arguments.actor);
-    baseline::record(&transaction, &lines, How::Compared, &actor, why).await?;
+    let mutex = baseline::take(&transaction, &actor).await?;
+    baseline::record(&transaction, &mutex, &lines, How::Compared, &actor, why).await?;
     transaction.commit().await.map_err(BaselineError::Sql)?;
     let recorded: Vec<String> = lines.iter().map(|line| line.at.to_string()).collect();
     place.output.one(

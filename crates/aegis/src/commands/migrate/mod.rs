@@ -5,6 +5,8 @@
 
 mod adopt;
 mod baseline;
+mod dev;
+mod lint;
 mod new;
 mod plan;
 mod seal;
@@ -18,6 +20,7 @@ use std::path::PathBuf;
 use aegis_migrate::adopt::AdoptError;
 use aegis_migrate::baseline::BaselineError;
 use aegis_migrate::change::{Kind, Problems};
+use aegis_migrate::dev::DevError;
 use aegis_migrate::shadow::ShadowError;
 use aegis_model::ErrorCode;
 use aegis_store::{Config, StoreError, install};
@@ -72,6 +75,12 @@ enum Verb {
     Adopt(adopt::AdoptArguments),
     /// Records lines of the lock as applied, for a database whose structure is shown to be what they make.
     Baseline(baseline::BaselineArguments),
+    /// Applies the folder to your own database, also what is not sealed; after an edit everything is made again.
+    #[command(after_help = dev::AFTER)]
+    Dev(dev::DevArguments),
+    /// Says of each statement what it locks and where it may run: changes, folders of other tools, single files.
+    #[command(after_help = lint::AFTER)]
+    Lint(lint::LintArguments),
     /// Makes the folder of a change, with every key explained.
     New(new::NewArguments),
     /// Shows what each phase would do: every statement with its class, its locks and the size of what it locks.
@@ -112,6 +121,8 @@ pub(crate) async fn run(
     match arguments.verb {
         Verb::Adopt(adopt) => adopt::run(adopt, &place).await,
         Verb::Baseline(baseline) => baseline::run(baseline, &place).await,
+        Verb::Dev(dev) => dev::run(&dev, &place).await,
+        Verb::Lint(lint) => lint::run(&lint, &place).await,
         Verb::New(new) => new::run(&new, &place),
         Verb::Plan(plan) => plan::run(&plan, &place).await,
         Verb::Seal(seal) => seal::run(&seal, &place).await,
@@ -139,6 +150,16 @@ impl From<AdoptError> for Failure {
             AdoptError::Folder(problems) => problems.into(),
             error => Self::new(Exit::Migrate(error.exit_code()), chain(&error))
                 .with_code(ErrorCode::NOT_ADOPTABLE),
+        }
+    }
+}
+
+impl From<DevError> for Failure {
+    fn from(error: DevError) -> Self {
+        match error {
+            DevError::Shadow(error) => error.into(),
+            DevError::Baseline(error) => error.into(),
+            error => Self::new(Exit::Migrate(error.exit_code()), chain(&error)),
         }
     }
 }

@@ -1,0 +1,10 @@
+-- The phases that are whole, then those that were begun: how many of their steps are done, and the first that is not.
+SELECT p.change, p.phase, p.line_sha256, true, p.steps::int8, NULL::text
+FROM aegis_migrate.phase p
+UNION ALL
+SELECT s.change, s.phase, min(s.line_sha256), false, count(*) FILTER (WHERE s.state IN ('applied', 'reconciled')),
+    (array_agg(s.state || ' (step ' || s.ordinal || ')' ORDER BY s.ordinal) FILTER (WHERE s.state NOT IN ('applied', 'reconciled')))[1]
+FROM aegis_migrate.step s
+WHERE NOT EXISTS (SELECT FROM aegis_migrate.phase p WHERE p.change = s.change AND p.phase = s.phase)
+GROUP BY s.change, s.phase
+ORDER BY 1, 2
