@@ -101,6 +101,17 @@ impl Config {
         config
     }
 
+    /// Another database of the same server.
+    #[must_use]
+    pub fn in_database(&self, name: &str) -> Self {
+        let mut config = self.clone();
+        config.postgres.dbname(name);
+        if let Some(direct) = &mut config.direct {
+            direct.dbname(name);
+        }
+        config
+    }
+
     /// The role that connects.
     pub fn role(&self) -> &str {
         self.postgres.get_user().unwrap_or_default()

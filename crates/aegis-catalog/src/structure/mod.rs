@@ -62,7 +62,9 @@ impl Structure {
                 shape.remove("owner");
             }
             let grantee = shape.get("grantee").and_then(Value::as_str);
-            key.kind != Kind::Grant || grantee != Some(role)
+            // ALTER DEFAULT PRIVILEGES is for what one role makes, and stands under its name.
+            let by_default = shape.get("kind") == Some(&Value::from("default")) && key.name == role;
+            key.kind != Kind::Grant || (grantee != Some(role) && !by_default)
         });
     }
 }

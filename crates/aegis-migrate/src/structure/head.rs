@@ -136,10 +136,6 @@ fn past_comment(text: &str) -> &str {
 }
 
 #[cfg(test)]
-#[expect(
-    clippy::unwrap_used,
-    reason = "a panic with a sentence is how a test fails"
-)]
 mod tests {
     use super::head;
 

@@ -16,7 +16,7 @@ mod verify;
 
 pub use fold::{Before, Expected, SCHEMA, before, expected};
 pub use reach::Reach;
-pub use shadow::refused_on_a_shared_server;
+pub use shadow::{missing_roles, refused_on_a_shared_server};
 pub use standing::{
     Detach, ExpectedIndex, IndexStanding, detach, expected_index, leftovers_of_reindex, standing,
 };
@@ -55,6 +55,16 @@ pub enum StructureError {
 }
 
 impl StructureError {
+    /// The exit code of `aegis migrate`.
+    pub const fn exit_code(&self) -> u8 {
+        match self {
+            Self::Catalog(_) => 17,
+            Self::Sql { .. } => 20,
+            Self::Unknown { .. } => 12,
+            Self::Unprovable { .. } => 15,
+        }
+    }
+
     fn sql(what: &'static str) -> impl FnOnce(tokio_postgres::Error) -> Self {
         move |source| Self::Sql { what, source }
     }

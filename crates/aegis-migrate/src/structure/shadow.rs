@@ -3,7 +3,9 @@
 //! A replay there is another database, but roles, tablespaces and settings belong to the whole server.
 
 use aegis_ddl::Form;
+use tokio_postgres::Client;
 
+use super::StructureError;
 use crate::set::Set;
 use crate::shadow::SHADOW_FILE;
 
@@ -23,6 +25,30 @@ pub fn refused_on_a_shared_server(set: &Set) -> Vec<String> {
         refused.extend(cluster_wide(&set.files().name_of(SHADOW_FILE), &text));
     }
     refused
+}
+
+/// Roles that the changes name and the server has not: a replay would make them, for the whole server.
+///
+/// # Errors
+/// When the server cannot be asked.
+pub async fn missing_roles(client: &Client, set: &Set) -> Result<Vec<String>, StructureError> {
+    let owners = set
+        .changes
+        .values()
+        .filter_map(|change| change.run_as.clone());
+    let contracts = set
+        .changes
+        .values()
+        .filter_map(|change| change.contract.as_ref());
+    let revoked = contracts.flat_map(|contract| contract.revoke_from.clone());
+    let wanted: Vec<String> = owners.chain(revoked).collect();
+    let missing = client
+        .query(include_str!("../../sql/shadow/roles.sql"), &[&wanted])
+        .await
+        .map_err(StructureError::sql("asking for roles"))?;
+    let mut missing: Vec<String> = missing.iter().map(|row| row.get(0)).collect();
+    missing.dedup();
+    Ok(missing)
 }
 
 fn cluster_wide(file: &str, text: &str) -> Vec<String> {
