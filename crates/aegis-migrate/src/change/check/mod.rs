@@ -230,7 +230,7 @@ impl Rules<'_> {
                 self.problems.push(Problem::of_file(
                     format!("{}/{name}", self.change.path),
                     "change.toml does not name it, so it would never run",
-                    "name it in change.toml, or move it away; there are no down files: `aegis migrate abandon ID` goes back",
+                    "name it in change.toml, or move it away; there are no down files: write what goes back as a change of its own",
                 ));
             }
         }
