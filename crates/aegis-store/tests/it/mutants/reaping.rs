@@ -15,7 +15,7 @@ use super::scenes::without_times;
 use crate::support::Bed;
 
 /// Workers with a running task each, by what is so of them: SQL, where `:w` is the worker and `:t` its task.
-const WORKERS: [(&str, &str); 11] = [
+const WORKERS: [(&str, &str); 13] = [
     ("live", ""),
     ("draining", "update aegis.worker set state = 1 where id = ':w'"),
     (
@@ -57,6 +57,47 @@ const WORKERS: [(&str, &str); 11] = [
     (
         "another that is lost",
         "update aegis.worker set state = 3, ended_at = now() where id = ':w'",
+    ),
+    (
+        "lost, of another timeline",
+        "update aegis.worker set state = 3, ended_at = now() where id = ':w';
+         update aegis.task set timeline = timeline + 1 where id = ':t'",
+    ),
+    (
+        "gone",
+        "delete from aegis.worker_lease where worker = ':w'; delete from aegis.worker where id = ':w'",
+    ),
+];
+
+/// What becomes of the other workers while the first is being lost: after the list was read, before the next one's locks.
+const OVERTAKEN: [(&str, &str); 2] = [
+    (
+        "renewed",
+        "update aegis.worker_lease set lease_until = now() + interval '1 day' where worker <> new.id",
+    ),
+    (
+        "stopped",
+        "update aegis.worker set state = 2, ended_at = now() where id <> new.id and state <= 1",
+    ),
+];
+
+/// What a beat may find in the lease's row: every situation in which it writes the times of progress differently.
+const PROGRESS: [(&str, &str); 4] = [
+    (
+        "never moved",
+        "claim_ticks = 1, progress_ticks = 1, executing = 1, claim_moved_at = null, progress_moved_at = null",
+    ),
+    (
+        "stands still",
+        "claim_ticks = 1, progress_ticks = 1, executing = 1, claim_moved_at = now() - interval '1 h', progress_moved_at = now() - interval '1 h'",
+    ),
+    (
+        "has moved",
+        "claim_ticks = 0, progress_ticks = 0, executing = 1, claim_moved_at = now() - interval '1 h', progress_moved_at = now() - interval '1 h'",
+    ),
+    (
+        "had nothing",
+        "claim_ticks = 1, progress_ticks = 1, executing = 0, claim_moved_at = now() - interval '1 h', progress_moved_at = now() - interval '1 h'",
     ),
 ];
 
@@ -120,6 +161,15 @@ impl Reaping {
             bed.sql(&sql).await;
             workers.insert(name, worker.id);
         }
+        // A time to wait for is nothing to a task that runs.
+        bed.sql("update aegis.task set run_at = now() - interval '1 h' where state = 2")
+            .await;
+        // Whose answer it is can be told by it.
+        bed.sql(
+            "update aegis.worker_lease set ttl_ms = ttl_ms + n
+             from (select worker as of, row_number() over (order by worker) as n from aegis.worker_lease) x where worker = of",
+        )
+        .await;
         bed.submit_many("later", 3).await;
         bed.sql(
             "update aegis.task set state = 0, run_at = now() - n * interval '1 min'
@@ -169,11 +219,22 @@ impl Reaping {
             self.holder.batch_execute("rollback").await.unwrap();
             seen.push((format!("{call} beside a lock: {lock}"), left));
         }
+        for (name, then) in OVERTAKEN {
+            seen.push((
+                format!("the others are {name} while one is lost"),
+                self.overtaken(then).await,
+            ));
+        }
+        seen.push(("why_lost".to_owned(), self.why_lost().await));
         for name in ["live", "draining", "ended", "stopped", "lost"] {
             for beat in [0, 1, 2] {
-                let left = self.renewed(renew, name, beat).await;
+                let left = self.renewed(renew, name, beat, "beat = 1").await;
                 seen.push((format!("renewal {beat}, {name}"), left));
             }
+        }
+        for (name, stored) in PROGRESS {
+            let left = self.renewed(renew, "live", 1, stored).await;
+            seen.push((format!("renewal, its progress {name}"), left));
         }
         for (name, left) in seen {
             if let Some(own) = self.own.get(&name) {
@@ -195,19 +256,74 @@ impl Reaping {
             .query_one(&format!("select {call}"), &[])
             .await
             .ok()?;
-        Some(format!("{} {}", row.get::<_, i32>(0), self.rows().await))
+        let (rows, free) = (self.rows().await, self.free().await);
+        Some(format!("{} {free:?} {rows}", row.get::<_, i32>(0)))
     }
 
-    /// A renewal and what it leaves, taken back. The stored beat is 1.
-    async fn renewed(&self, text: Option<&str>, name: &str, beat: i64) -> Option<String> {
+    /// How many rows of tasks, gates and leases nobody has locked.
+    async fn free(&self) -> Vec<i64> {
+        let mut free = Vec::new();
+        for table in ["task", "worker", "worker_lease"] {
+            let count = format!(
+                "select count(*) from (select from aegis.{table} for update skip locked) x"
+            );
+            free.push(one(&self.bed.db.admin, &count).await);
+        }
+        free
+    }
+
+    /// An expiry during which, at its first loss, something becomes of the others.
+    async fn overtaken(&self, then: &str) -> Option<String> {
         let begin = format!(
-            "begin; update aegis.worker_lease set beat = 1 where worker = '{}'",
-            self.id(name)
+            "begin; create function pg_temp.overtake() returns trigger language plpgsql as $$ begin {then}; return null; end $$;
+             create trigger overtake after update on aegis.worker for each row when (new.state = 3) execute function pg_temp.overtake()"
         );
         self.reaper.batch_execute(&begin).await.unwrap();
+        let row = self
+            .reaper
+            .query_one("select aegis.expire_workers()", &[])
+            .await;
+        self.reaper.batch_execute("rollback").await.unwrap();
+        row.ok().map(|row| row.get::<_, i32>(0).to_string())
+    }
+
+    /// What the function itself says of each claim; reaping asks it only of what it has sorted out before.
+    async fn why_lost(&self) -> Option<String> {
+        let all =
+            "select id::text || ' ' || coalesce(aegis.why_lost(owner, floor, timeline), 'stands')
+            from aegis.task where state = 2 order by id";
+        let rows = self.reaper.query(all, &[]).await.ok()?;
+        let told: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
+        Some(told.join("\n"))
+    }
+
+    /// A renewal and what it leaves, taken back. `stored`: what the lease's row has.
+    async fn renewed(
+        &self,
+        text: Option<&str>,
+        name: &str,
+        beat: i64,
+        stored: &str,
+    ) -> Option<String> {
+        let id = self.id(name);
+        let begin = format!("begin; update aegis.worker_lease set {stored} where worker = '{id}'");
+        self.reaper.batch_execute(&begin).await.unwrap();
+        let asked: Timestamp = one(&self.reaper, "select clock_timestamp()").await;
         let answer = self.renew(text, name, beat).await;
+        let counts = "select lease_until >= $1::timestamptz + ttl_ms * interval '1 ms' from aegis.worker_lease where worker = $2";
         let left = match answer {
-            Some(answer) => Some(format!("{answer} {}", self.rows().await)),
+            Some(answer) => {
+                let whole = self
+                    .reaper
+                    .query_one(counts, &[&asked, &self.workers[name]])
+                    .await
+                    .unwrap();
+                let whole: bool = whole.get(0);
+                Some(format!(
+                    "{answer}, a whole lease from when it was asked: {whole} {}",
+                    self.rows().await
+                ))
+            }
             None => None,
         };
         self.reaper.batch_execute("rollback").await.unwrap();
@@ -218,7 +334,8 @@ impl Reaping {
         let session = Rewritten::new(&self.reaper, text);
         let id = self.workers[name];
         let row = worker::renew(&session, id, beat, 1, 1, 1, Timestamp::now()).await;
-        row.ok().map(|row| format!("{row:?}"))
+        let rows = session.answered();
+        row.ok().map(|row| format!("{row:?} of {rows}"))
     }
 
     /// A renewal waits for who has the lease's row, and hears what was decided meanwhile.
@@ -240,7 +357,7 @@ impl Reaping {
         let undo =
             self.fill("update aegis.worker set state = 0, ended_at = null where id = ':live'");
         self.bed.sql(&undo).await;
-        waited && answer.as_deref() == Some("None")
+        waited && answer.as_deref() == Some("None of 0")
     }
 
     /// All workers, leases, tasks and events, without times.
