@@ -241,6 +241,10 @@ pub struct CreateTable {
     pub references: Vec<QualifiedName>,
     pub columns: Vec<Column>,
     pub has_primary_key: bool,
+    /// Columns of PRIMARY KEY and UNIQUE.
+    pub unique_keys: Vec<Vec<String>>,
+    /// Whether a CHECK stands beside the columns.
+    pub checked: bool,
 }
 
 /// CREATE INDEX.
@@ -259,6 +263,9 @@ pub struct CreateIndex {
     pub if_not_exists: bool,
     pub method: Option<String>,
     pub keys: usize,
+    /// The keys that are columns.
+    pub columns: Vec<String>,
+    pub partial: bool,
 }
 
 /// A column that is made.
@@ -512,13 +519,18 @@ pub enum Source {
 }
 
 /// Which rows an UPDATE or DELETE means.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RowScope {
     /// No WHERE.
     All,
-    /// `key = literal`, or `key IN (n literals)`: so many.
-    Keyed(usize),
+    /// `column = literal`, or `column IN (n literals)`: so many, when the columns are a key.
+    Keyed {
+        /// How many combinations of values.
+        rows: usize,
+        /// The columns that are compared.
+        columns: Vec<String>,
+    },
     /// Some other condition.
     Condition,
 }

@@ -151,6 +151,11 @@ pub const RULES: &[Rule] = &[
         "declare it compatible when it only adds",
     ),
     rule(
+        "dependent-in-the-way",
+        "the server refuses to change the type of a column that a view, rule, policy or trigger names",
+        "a new column with dual writes; or drop what names it, and make it again, in contract",
+    ),
+    rule(
         "detach-not-concurrent",
         "DETACH takes ACCESS EXCLUSIVE on the parent",
         "DETACH PARTITION … CONCURRENTLY, in a step of its own",

@@ -40,6 +40,21 @@ fn remember(world: &mut World<'_>, table: &QualifiedName, action: &Action, trans
             world.added_not_valid(table, &name, proves, transaction);
         }
         Action::ValidateConstraint { constraint } => world.validated(table, constraint),
+        Action::AddConstraint { constraint } => match &constraint.kind {
+            ConstraintKind::Unique { using_index: None }
+            | ConstraintKind::PrimaryKey { using_index: None } => {
+                world.said_key(table, &constraint.columns);
+            }
+            ConstraintKind::Check { .. } => world.said_hung(table),
+            _ => {}
+        },
+        Action::AddColumn { column, .. } => {
+            world.said_column(table, &column.name, &column.data_type);
+            world.said_not_null(table, &column.name, column.not_null);
+        }
+        Action::SetType { column, to, .. } => world.said_column(table, column, to),
+        Action::SetNotNull { column } => world.said_not_null(table, column, true),
+        Action::DropNotNull { column } => world.said_not_null(table, column, false),
         Action::RenameTable { to } => world.renamed(table, to),
         _ => {}
     }
@@ -328,8 +343,23 @@ fn add_column(
 
 /// A domain with a constraint rewrites, even when the column is nullable.
 fn domain(world: &World<'_>, table: &QualifiedName, column: &Column, found: &mut Found) {
+    let of = &column.data_type.base;
+    match world.domain(of) {
+        Some(true) => {
+            found.push(
+                "add-column-rewrite",
+                Class::B,
+                Level::Error,
+                format!("{table} is rewritten: the domain {of} has a constraint"),
+            );
+            return;
+        }
+        Some(false) => return,
+        None if world.is_said_type(of) => return,
+        None => {}
+    }
     let Some(catalog) = world.catalog else { return };
-    let mut name = world.name(&column.data_type.base);
+    let mut name = world.name(of);
     // A domain may stand over a domain.
     for _ in 0..16 {
         let Some(def) = catalog.types.iter().find(|one| one.name == name) else {
@@ -359,7 +389,7 @@ fn set_type(
     using: bool,
     found: &mut Found,
 ) {
-    let Some(known) = world.column(table, column) else {
+    let Some(known) = world.type_of(table, column) else {
         found.push_unless(
             "change-type-rewrite",
             Class::B,
@@ -372,12 +402,27 @@ fn set_type(
     let effect = if using {
         Effect::Rewrite
     } else {
-        types::change(&known.data_type, to)
+        types::change(&known, to)
     };
     let small = world.is_small(table);
     let level = if small { Level::Notice } else { Level::Error };
+    in_the_way(world, table, column, found);
     match effect {
+        Effect::Free if world.catalog.is_none() => {
+            if world.may_be_hung(table) {
+                found.push_unless(
+                    "change-type-index",
+                    Class::B,
+                    Level::Warning,
+                    format!("a CHECK, or an index on an expression, of {table}.{column} is checked or built again"),
+                    "none hangs on it (--database or --catalog tells)",
+                );
+            }
+        }
         Effect::Free => hangs_on(world, table, column, found),
+        Effect::Indexes if is_unindexed(world, table, column) => {
+            hangs_on(world, table, column, found);
+        }
         Effect::Indexes => found.push(
             "change-type-index",
             Class::B,
@@ -388,18 +433,83 @@ fn set_type(
             "change-type-rewrite",
             Class::B,
             level,
-            format!("{table} is rewritten: {} to {}", known.data_type, to.text),
+            format!("{table} is rewritten: {known} to {}", to.text),
         ),
     }
-    if types::narrower(&known.data_type, to) {
+    if types::narrower(&known, to) {
         found.push(
             "change-type-narrower",
             Class::D,
             Level::Error,
+            format!("programs may write {known} that is no {}", to.text),
+        );
+    }
+}
+
+/// Whether the catalog says that no index names the column.
+fn is_unindexed(world: &World<'_>, table: &QualifiedName, column: &str) -> bool {
+    let name = world.name(table);
+    world.catalog.is_some_and(|catalog| {
+        !catalog.indexes_of(&name).any(|index| {
+            index
+                .keys
+                .iter()
+                .any(|key| key.column.as_deref() == Some(column) || key.expression.contains(column))
+                || index.include.iter().any(|one| one == column)
+        })
+    })
+}
+
+/// Views, rules, policies and the like for which the server refuses a change of the column's type; foreign keys that point at it.
+fn in_the_way(world: &World<'_>, table: &QualifiedName, column: &str, found: &mut Found) {
+    use aegis_catalog::DependentKind;
+    let Some(catalog) = world.catalog else { return };
+    let name = world.name(table);
+    let dependents = catalog.dependents(&name, Some(column));
+    let refusing: Vec<String> = dependents
+        .iter()
+        .filter(|one| {
+            matches!(
+                one.kind,
+                DependentKind::View
+                    | DependentKind::Rule
+                    | DependentKind::Policy
+                    | DependentKind::Trigger
+            )
+        })
+        .map(|one| match &one.part {
+            Some(part) => format!("{part} of {}", one.dependent),
+            None => one.dependent.to_string(),
+        })
+        .collect();
+    if !refusing.is_empty() {
+        found.push(
+            "dependent-in-the-way",
+            Class::E,
+            Level::Error,
             format!(
-                "programs may write {} that is no {}",
-                known.data_type, to.text
+                "the server refuses it (0A000) while {} names {table}.{column}",
+                refusing.join(", ")
             ),
+        );
+    }
+    for other in catalog.constraints.iter().filter(|one| {
+        one.references.as_ref() == Some(&name)
+            && one.table != name
+            && one.referenced_columns.iter().any(|one| one == column)
+    }) {
+        found.lock(
+            &QualifiedName {
+                schema: Some(other.table.schema.clone()),
+                name: other.table.name.clone(),
+            },
+            LockMode::AccessExclusive,
+        );
+        found.push(
+            "change-type-index",
+            Class::B,
+            Level::Error,
+            format!("{} of {} is checked again", other.name, other.table),
         );
     }
 }
@@ -442,10 +552,7 @@ fn hangs_on(world: &World<'_>, table: &QualifiedName, column: &str, found: &mut 
 }
 
 fn set_not_null(world: &World<'_>, table: &QualifiedName, column: &str, found: &mut Found) {
-    if world
-        .column(table, column)
-        .is_some_and(|known| known.not_null && known.not_null_valid)
-    {
+    if !world.is_proven(table, column) && world.is_not_null(table, column) == Some(true) {
         return;
     }
     if world.is_proven(table, column) {
@@ -566,23 +673,23 @@ fn add_constraint(
                 found.push(
                     "add-unique",
                     Class::B,
-                    Level::Error,
+                    if world.is_small(table) { Level::Notice } else { Level::Error },
                     format!("its index is built while readers and writers of {table} wait"),
                 );
                 restricts(found);
             }
         }
         ConstraintKind::PrimaryKey { using_index } => {
-            if using_index.is_none() {
+            if let Some(index) = using_index {
+                primary_key_using(world, table, index, found);
+            } else {
                 found.push(
                     "add-primary-key",
                     Class::B,
-                    Level::Error,
+                    if world.is_small(table) { Level::Notice } else { Level::Error },
                     format!("its index is built while readers and writers of {table} wait"),
                 );
                 restricts(found);
-            } else {
-                primary_key_using(world, table, found);
             }
         }
         ConstraintKind::Exclude => found.push(
@@ -601,16 +708,36 @@ fn add_constraint(
 }
 
 /// Columns of a primary key become NOT NULL: a scan, unless they are.
-fn primary_key_using(world: &World<'_>, table: &QualifiedName, found: &mut Found) {
-    found.push_unless(
-        "set-not-null-scan",
-        Class::B,
-        Level::Notice,
-        format!("columns that are not NOT NULL yet are checked in every row of {table}"),
-        "all columns of the index are NOT NULL",
-    );
-    if world.server < 14 {
-        found.unread.push("a server older than 14".to_owned());
+fn primary_key_using(world: &World<'_>, table: &QualifiedName, index: &str, found: &mut Found) {
+    let name = aegis_catalog::Name::new(world.name(table).schema, index);
+    let Some(known) = world.catalog.and_then(|catalog| catalog.index(&name)) else {
+        found.push_unless(
+            "set-not-null-scan",
+            Class::B,
+            Level::Notice,
+            format!("columns that are not NOT NULL yet are checked in every row of {table}"),
+            "all columns of the index are NOT NULL",
+        );
+        return;
+    };
+    let nullable: Vec<&str> = known
+        .keys
+        .iter()
+        .filter_map(|key| key.column.as_deref())
+        .filter(|column| {
+            world.is_not_null(table, column) != Some(true) && !world.is_proven(table, column)
+        })
+        .collect();
+    if !nullable.is_empty() && !world.is_small(table) {
+        found.push(
+            "set-not-null-scan",
+            Class::B,
+            Level::Error,
+            format!(
+                "{} may be NULL: every row of {table} is checked under ACCESS EXCLUSIVE",
+                nullable.join(", ")
+            ),
+        );
     }
 }
 
@@ -634,7 +761,7 @@ fn drop_constraint(world: &World<'_>, table: &QualifiedName, constraint: &str, f
         found.lock(&other, LockMode::AccessExclusive);
     }
     // A CHECK that the set made to prove NOT NULL, or that nobody relied on yet.
-    if world.not_valid_since(table, constraint).is_some() {
+    if world.is_scaffold(table, constraint) {
         return;
     }
     let is_check = world.catalog.is_some_and(|catalog| {
@@ -657,6 +784,27 @@ fn drop_constraint(world: &World<'_>, table: &QualifiedName, constraint: &str, f
 }
 
 fn attach(world: &World<'_>, table: &QualifiedName, partition: &QualifiedName, found: &mut Found) {
+    if let Some(other) = world
+        .relation(table)
+        .and_then(|relation| relation.default_partition.clone())
+    {
+        let other = QualifiedName {
+            schema: Some(other.schema),
+            name: other.name,
+        };
+        found.lock(&other, LockMode::AccessExclusive);
+        if !world.is_small(&other) {
+            found.push_unless(
+                "attach-partition-scan",
+                Class::B,
+                Level::Error,
+                format!(
+                    "{other}, the default partition of {table}, is scanned under ACCESS EXCLUSIVE"
+                ),
+                "a valid CHECK on it excludes the new bound",
+            );
+        }
+    }
     if !world.is_live(partition) {
         return;
     }
@@ -664,13 +812,16 @@ fn attach(world: &World<'_>, table: &QualifiedName, partition: &QualifiedName, f
     if world.is_small(partition) {
         return;
     }
+    let level = if world.has_valid_check(partition) {
+        Level::Notice
+    } else {
+        Level::Error
+    };
     found.push_unless(
         "attach-partition-scan",
         Class::B,
-        Level::Error,
-        format!(
-            "{partition} is scanned under ACCESS EXCLUSIVE (and a default partition of {table})"
-        ),
-        "a valid CHECK on it proves its bound, and there is no default partition",
+        level,
+        format!("{partition} is scanned under ACCESS EXCLUSIVE"),
+        "a valid CHECK on it proves its bound, and the table has no default partition",
     );
 }

@@ -12,7 +12,17 @@ use crate::report::Level;
 const ROWS_MAX: usize = 1000;
 
 pub(super) fn insert(world: &World<'_>, into: &QualifiedName, source: Source, found: &mut Found) {
-    if !world.is_live(into) && !matches!(source, Source::Query) {
+    if !world.is_live(into) {
+        // Nobody waits for a new table, but the transaction may be long.
+        if matches!(source, Source::Query) && !world.fresh {
+            found.long = true;
+            found.push(
+                "dml-bulk",
+                Class::C,
+                Level::Notice,
+                format!("nobody knows how many rows its query puts into {into}"),
+            );
+        }
         return;
     }
     found.lock(into, LockMode::RowExclusive);
@@ -33,7 +43,7 @@ pub(super) fn insert(world: &World<'_>, into: &QualifiedName, source: Source, fo
 pub(super) fn change(
     world: &World<'_>,
     table: &QualifiedName,
-    scope: RowScope,
+    scope: &RowScope,
     verb: &str,
     found: &mut Found,
 ) {
@@ -42,8 +52,25 @@ pub(super) fn change(
     }
     found.lock(table, LockMode::RowExclusive);
     match scope {
-        RowScope::Keyed(rows) if rows <= ROWS_MAX => {}
-        RowScope::Keyed(rows) => bulk(
+        RowScope::Keyed { rows, columns } if *rows <= ROWS_MAX => {
+            if world.is_small(table) || is_key(world, table, columns) {
+                return;
+            }
+            found.push_unless(
+                "dml-bulk",
+                Class::B,
+                Level::Error,
+                format!(
+                    "nobody knows how many rows of {table} have this {}",
+                    columns.join(", ")
+                ),
+                format!(
+                    "{} is unique (--database or --catalog tells)",
+                    columns.join(", ")
+                ),
+            );
+        }
+        RowScope::Keyed { rows, .. } => bulk(
             found,
             format!("{verb} of {rows} rows of {table} in one transaction"),
         ),
@@ -60,6 +87,18 @@ pub(super) fn change(
             }
         }
     }
+}
+
+/// Whether these columns name single rows: by what is known of the table, else by what columns of that name usually are.
+fn is_key(world: &World<'_>, table: &QualifiedName, columns: &[String]) -> bool {
+    const USUALLY_UNIQUE: &[&str] = &[
+        "id", "uuid", "guid", "key", "code", "slug", "name", "email", "username", "login",
+    ];
+    world.is_key(table, columns).unwrap_or_else(|| {
+        columns
+            .iter()
+            .any(|column| USUALLY_UNIQUE.contains(&column.as_str()))
+    })
 }
 
 fn bulk(found: &mut Found, message: String) {

@@ -66,6 +66,10 @@ pub fn judge(files: &[SourceFile], context: &Context<'_>) -> Report {
     let mut transaction = 0;
     for file in files {
         transaction += 1;
+        if file.phase.is_none() {
+            // Of a plain folder each file is deployed by itself.
+            world.deploys();
+        }
         let mut boundaries = files::Boundaries::new(file, transaction);
         for statement in &file.script.statements {
             let at = boundaries.of(statement);

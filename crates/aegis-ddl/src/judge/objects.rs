@@ -41,8 +41,21 @@ pub(super) fn judge(
             names,
             on,
             cascade,
-            ..
-        } => drop(world, *kind, names, on.as_ref(), *cascade, found),
+            if_exists,
+        } => {
+            drop(
+                world,
+                *kind,
+                names,
+                on.as_ref(),
+                *cascade,
+                *if_exists,
+                found,
+            );
+            for name in names.iter().filter(|_| on.is_none()) {
+                world.gone(name);
+            }
+        }
         Form::Rename { kind, name, .. } => {
             let harmless = matches!(
                 kind,
@@ -111,7 +124,17 @@ pub(super) fn judge(
                 found.long = true;
             }
         }
-        Form::CreateType { name, .. } | Form::CreateDomain { name, .. } => world.made_type(name),
+        Form::CreateType { name, .. } => world.made_type(name),
+        Form::CreateDomain {
+            name,
+            constrained,
+            base,
+        } => {
+            // A domain over a constrained domain is constrained.
+            let below = world.domain(&base.base).unwrap_or(false);
+            world.said_domain(name, *constrained || below);
+            world.made_type(name);
+        }
         Form::AlterType { name, change } => alter_type(world, name, change, transaction, found),
         Form::AlterDomain { name, change } => alter_domain(world, name, *change, found),
         Form::CreateFunction {
@@ -201,8 +224,8 @@ pub(super) fn judge(
             opaque(found, "nobody read what the procedure does");
         }
         Form::Insert { into, source } => data::insert(world, into, *source, found),
-        Form::Update { table, scope } => data::change(world, table, *scope, "UPDATE", found),
-        Form::Delete { table, scope } => data::change(world, table, *scope, "DELETE", found),
+        Form::Update { table, scope } => data::change(world, table, scope, "UPDATE", found),
+        Form::Delete { table, scope } => data::change(world, table, scope, "DELETE", found),
         Form::Merge => found.push(
             "dml-bulk",
             Class::B,
@@ -338,7 +361,12 @@ fn create_table(world: &mut World<'_>, table: &CreateTable, found: &mut Found) {
             );
         }
     }
+    // With IF NOT EXISTS over a table that is there nothing is made.
+    if table.if_not_exists && world.relation(&table.table).is_some() {
+        return;
+    }
     world.made(&table.table);
+    world.said_table(table);
 }
 
 fn create_index(world: &mut World<'_>, index: &CreateIndex, found: &mut Found) {
@@ -390,6 +418,12 @@ fn create_index(world: &mut World<'_>, index: &CreateIndex, found: &mut Found) {
                 ),
             );
         }
+    }
+    if index.unique && !index.partial && index.columns.len() == index.keys {
+        world.said_key(&index.table, &index.columns);
+    }
+    if index.partial || index.columns.len() != index.keys {
+        world.said_hung(&index.table);
     }
     if let Some(name) = &index.index {
         let name = QualifiedName {
@@ -449,6 +483,7 @@ fn drop(
     names: &[QualifiedName],
     on: Option<&QualifiedName>,
     cascade: bool,
+    if_exists: bool,
     found: &mut Found,
 ) {
     let also = if cascade {
@@ -468,9 +503,22 @@ fn drop(
         if !live {
             continue;
         }
+        let is_relation = matches!(
+            kind,
+            ObjectKind::Table
+                | ObjectKind::View
+                | ObjectKind::MaterializedView
+                | ObjectKind::Sequence
+        );
+        if if_exists && is_relation && world.is_absent(name) {
+            continue;
+        }
         match kind {
             ObjectKind::Table => {
                 found.lock(name, LockMode::AccessExclusive);
+                for other in world.referenced_by(name) {
+                    found.lock(&other, LockMode::AccessExclusive);
+                }
                 found.push(
                     "drop-table",
                     Class::D,

@@ -89,6 +89,24 @@ fn same(from: &Shape, to: &Shape) -> Effect {
     if wider { Effect::Free } else { Effect::Rewrite }
 }
 
+/// A type of a file as the server would print it, near enough for [`change`].
+pub(super) fn printed(name: &TypeName) -> String {
+    let mut text = name.base.to_string();
+    if name.base.schema.is_none() {
+        text.clone_from(&name.base.name);
+    }
+    if !name.modifiers.is_empty() {
+        let modifiers: Vec<String> = name.modifiers.iter().map(u32::to_string).collect();
+        text.push('(');
+        text.push_str(&modifiers.join(","));
+        text.push(')');
+    }
+    if name.array {
+        text.push_str("[]");
+    }
+    text
+}
+
 #[derive(Debug, PartialEq, Eq)]
 struct Shape {
     base: String,

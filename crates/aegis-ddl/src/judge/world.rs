@@ -17,14 +17,40 @@ pub(super) struct World<'a> {
     pub(super) schema: &'a str,
     pub(super) fresh: bool,
     new: BTreeSet<Name>,
-    /// Constraints that the set added NOT VALID: (table, name) → (column that it proves not null, transaction).
-    not_valid: BTreeMap<(Name, String), (Option<String>, usize)>,
+    /// Constraints that the set added NOT VALID, by table and name.
+    not_valid: BTreeMap<(Name, String), NotValid>,
     /// Columns whose NOT NULL the set has proven by a validated CHECK.
     proven: BTreeSet<(Name, String)>,
     /// Enum values that the set added, with their transaction.
     values: Vec<(Name, String, usize)>,
     new_types: BTreeSet<Name>,
     new_functions: BTreeSet<Name>,
+    /// What the set said of tables, also of those that an earlier file of a plain folder made.
+    tables: BTreeMap<Name, Known>,
+    /// Domains that the set made, and whether a constraint is on them.
+    domains: BTreeMap<Name, bool>,
+    /// Tables of which a CHECK was validated by the set.
+    checked: BTreeSet<Name>,
+    deployment: usize,
+}
+
+/// What the set itself said of a table.
+#[derive(Debug, Default)]
+struct Known {
+    /// Types as the server prints them.
+    columns: BTreeMap<String, String>,
+    not_null: BTreeSet<String>,
+    keys: Vec<Vec<String>>,
+    /// A CHECK, or an index on an expression or with a condition: something that a change of type may touch.
+    hung: bool,
+}
+
+/// What was added NOT VALID.
+#[derive(Debug, Clone)]
+struct NotValid {
+    proves: Option<String>,
+    transaction: usize,
+    deployment: usize,
 }
 
 impl<'a> World<'a> {
@@ -45,7 +71,19 @@ impl<'a> World<'a> {
             values: Vec::new(),
             new_types: BTreeSet::new(),
             new_functions: BTreeSet::new(),
+            tables: BTreeMap::new(),
+            domains: BTreeMap::new(),
+            checked: BTreeSet::new(),
+            deployment: 0,
         }
+    }
+
+    /// A file that is deployed by itself begins: what earlier files made is live now. What they said of it is still known.
+    pub(super) fn deploys(&mut self) {
+        self.deployment += 1;
+        self.new.clear();
+        self.new_types.clear();
+        self.new_functions.clear();
     }
 
     pub(super) fn name(&self, name: &QualifiedName) -> Name {
@@ -62,8 +100,25 @@ impl<'a> World<'a> {
         self.bytes(name).is_some_and(|bytes| bytes <= SMALL_BYTES)
     }
 
+    /// With its indexes and partitions. None: not known.
     pub(super) fn bytes(&self, name: &QualifiedName) -> Option<i64> {
-        Some(self.relation(name)?.size.as_ref()?.total_bytes)
+        self.bytes_below(self.relation(name)?, 0)
+    }
+
+    fn bytes_below(&self, relation: &Relation, depth: usize) -> Option<i64> {
+        const DEPTH_MAX: usize = 16;
+        let own = relation.size.as_ref()?.total_bytes;
+        if relation.partition_key.is_none() {
+            return Some(own);
+        }
+        if depth > DEPTH_MAX {
+            return None;
+        }
+        let mut sum = own;
+        for part in self.catalog?.partitions_of(&relation.name) {
+            sum += self.bytes_below(part, depth + 1)?;
+        }
+        Some(sum)
     }
 
     pub(super) fn relation(&self, name: &QualifiedName) -> Option<&'a Relation> {
@@ -75,15 +130,195 @@ impl<'a> World<'a> {
         self.relation(table)?.column(column)
     }
 
+    /// A column's type as the server prints it: what the set said last, else what the catalog says.
+    pub(super) fn type_of(&self, table: &QualifiedName, column: &str) -> Option<String> {
+        let said = self
+            .tables
+            .get(&self.name(table))
+            .and_then(|known| known.columns.get(column));
+        said.cloned()
+            .or_else(|| Some(self.column(table, column)?.data_type.clone()))
+    }
+
+    /// Whether the set, or the catalog, says that no NULL can be there.
+    pub(super) fn is_not_null(&self, table: &QualifiedName, column: &str) -> Option<bool> {
+        if let Some(known) = self.tables.get(&self.name(table))
+            && known.columns.contains_key(column)
+        {
+            return Some(known.not_null.contains(column) || self.is_proven(table, column));
+        }
+        self.column(table, column)
+            .map(|known| known.not_null && known.not_null_valid)
+    }
+
+    /// Whether these columns hold a whole unique key. None: the table's keys are not known.
+    pub(super) fn is_key(&self, table: &QualifiedName, columns: &[String]) -> Option<bool> {
+        let name = self.name(table);
+        let holds = |key: &[String]| !key.is_empty() && key.iter().all(|one| columns.contains(one));
+        let said = self.tables.get(&name);
+        if said.is_some_and(|known| known.keys.iter().any(|key| holds(key))) {
+            return Some(true);
+        }
+        let Some(catalog) = self.catalog else {
+            return said
+                .filter(|known| !known.columns.is_empty())
+                .map(|_| false);
+        };
+        catalog.relation(&name)?;
+        Some(catalog.indexes_of(&name).any(|index| {
+            let key: Option<Vec<String>> =
+                index.keys.iter().map(|key| key.column.clone()).collect();
+            index.unique
+                && index.valid
+                && index.predicate.is_none()
+                && key.is_some_and(|key| holds(&key))
+        }))
+    }
+
+    /// Whether something that a change of type may touch hangs on the table, by what the set said.
+    pub(super) fn may_be_hung(&self, table: &QualifiedName) -> bool {
+        self.tables
+            .get(&self.name(table))
+            .is_none_or(|known| known.hung)
+    }
+
+    /// A table as CREATE TABLE says.
+    pub(super) fn said_table(&mut self, table: &crate::form::CreateTable) {
+        let name = self.name(&table.table);
+        let mut known = Known {
+            keys: table.unique_keys.clone(),
+            hung: table.checked,
+            ..Known::default()
+        };
+        for column in &table.columns {
+            known.columns.insert(
+                column.name.clone(),
+                super::types::printed(&column.data_type),
+            );
+            if column.not_null || column.primary {
+                known.not_null.insert(column.name.clone());
+            }
+            known.hung |= column.checked || column.generated.is_some();
+        }
+        self.tables.insert(name, known);
+    }
+
+    /// A column as ADD COLUMN or SET TYPE says.
+    pub(super) fn said_column(
+        &mut self,
+        table: &QualifiedName,
+        column: &str,
+        data_type: &crate::form::TypeName,
+    ) {
+        let name = self.name(table);
+        self.tables
+            .entry(name)
+            .or_insert_with(|| Known {
+                hung: true,
+                ..Known::default()
+            })
+            .columns
+            .insert(column.to_owned(), super::types::printed(data_type));
+    }
+
+    pub(super) fn said_not_null(&mut self, table: &QualifiedName, column: &str, is: bool) {
+        let name = self.name(table);
+        if let Some(known) = self.tables.get_mut(&name) {
+            if is {
+                known.not_null.insert(column.to_owned());
+            } else {
+                known.not_null.remove(column);
+                self.proven.remove(&(name, column.to_owned()));
+            }
+        }
+    }
+
+    pub(super) fn said_key(&mut self, table: &QualifiedName, columns: &[String]) {
+        let name = self.name(table);
+        if let Some(known) = self.tables.get_mut(&name) {
+            known.keys.push(columns.to_vec());
+        }
+    }
+
+    pub(super) fn said_hung(&mut self, table: &QualifiedName) {
+        let name = self.name(table);
+        if let Some(known) = self.tables.get_mut(&name) {
+            known.hung = true;
+        }
+    }
+
+    pub(super) fn said_domain(&mut self, name: &QualifiedName, constrained: bool) {
+        let name = self.name(name);
+        self.domains.insert(name, constrained);
+    }
+
+    /// Whether a domain that the set made has a constraint. None: the set made no such domain.
+    pub(super) fn domain(&self, name: &QualifiedName) -> Option<bool> {
+        self.domains.get(&self.name(name)).copied()
+    }
+
+    /// Whether a type of this name was made by this deployment or an earlier one, and is no domain.
+    pub(super) fn is_said_type(&self, name: &QualifiedName) -> bool {
+        self.new_types.contains(&self.name(name))
+    }
+
+    /// Whether a CHECK of the table was validated, by the set or before it.
+    pub(super) fn has_valid_check(&self, table: &QualifiedName) -> bool {
+        let name = self.name(table);
+        self.checked.contains(&name)
+            || self.catalog.is_some_and(|catalog| {
+                catalog.constraints_of(&name).any(|one| {
+                    one.validated
+                        && one.enforced
+                        && one.kind == aegis_catalog::ConstraintKind::Check
+                })
+            })
+    }
+
+    /// Tables that foreign keys of this one point at: dropping it locks them too.
+    pub(super) fn referenced_by(&self, table: &QualifiedName) -> Vec<QualifiedName> {
+        let name = self.name(table);
+        self.catalog
+            .into_iter()
+            .flat_map(|catalog| catalog.constraints_of(&name))
+            .filter_map(|one| one.references.clone())
+            .filter(|other| *other != name)
+            .map(|other| QualifiedName {
+                schema: Some(other.schema),
+                name: other.name,
+            })
+            .collect()
+    }
+
+    /// Whether the catalog was read and has no such relation, index or sequence.
+    pub(super) fn is_absent(&self, name: &QualifiedName) -> bool {
+        let name = self.name(name);
+        self.catalog.is_some_and(|catalog| {
+            catalog.relation(&name).is_none()
+                && catalog.index(&name).is_none()
+                && catalog.sequence(&name).is_none()
+        })
+    }
+
     pub(super) fn made(&mut self, name: &QualifiedName) {
         let name = self.name(name);
         self.new.insert(name);
     }
 
+    pub(super) fn gone(&mut self, name: &QualifiedName) {
+        let name = self.name(name);
+        self.new.remove(&name);
+        self.tables.remove(&name);
+    }
+
     pub(super) fn renamed(&mut self, from: &QualifiedName, to: &str) {
         let from = self.name(from);
-        if self.new.contains(&from) {
-            self.new.insert(Name::new(from.schema, to));
+        let to = Name::new(from.schema.clone(), to);
+        if let Some(known) = self.tables.remove(&from) {
+            self.tables.insert(to.clone(), known);
+        }
+        if self.new.remove(&from) {
+            self.new.insert(to);
         }
     }
 
@@ -124,25 +359,43 @@ impl<'a> World<'a> {
         transaction: usize,
     ) {
         let table = self.name(table);
-        self.not_valid
-            .insert((table, constraint.to_owned()), (proves, transaction));
+        let added = NotValid {
+            proves,
+            transaction,
+            deployment: self.deployment,
+        };
+        self.not_valid.insert((table, constraint.to_owned()), added);
     }
 
     /// The transaction in which the set added it NOT VALID.
     pub(super) fn not_valid_since(&self, table: &QualifiedName, constraint: &str) -> Option<usize> {
         self.not_valid
             .get(&(self.name(table), constraint.to_owned()))
-            .map(|(_, transaction)| *transaction)
+            .map(|added| added.transaction)
+    }
+
+    /// Whether nobody relies on it: it proves NOT NULL only, or this deployment added it.
+    pub(super) fn is_scaffold(&self, table: &QualifiedName, constraint: &str) -> bool {
+        self.not_valid
+            .get(&(self.name(table), constraint.to_owned()))
+            .is_some_and(|added| added.proves.is_some() || added.deployment == self.deployment)
     }
 
     pub(super) fn validated(&mut self, table: &QualifiedName, constraint: &str) {
         let table = self.name(table);
-        if let Some((Some(column), _)) = self
+        if let Some(added) = self
             .not_valid
             .get(&(table.clone(), constraint.to_owned()))
             .cloned()
         {
-            self.proven.insert((table, column));
+            match added.proves {
+                Some(column) => {
+                    self.proven.insert((table, column));
+                }
+                None => {
+                    self.checked.insert(table);
+                }
+            }
             return;
         }
         let definition = self.catalog.and_then(|catalog| {
@@ -186,7 +439,10 @@ impl<'a> World<'a> {
     pub(super) fn values_in(&self, transaction: usize) -> Vec<String> {
         self.values
             .iter()
-            .filter(|(of, _, added)| *added == transaction && !self.new_types.contains(of))
+            // Of a type that the transaction made too it is fine from 18 on (measured).
+            .filter(|(of, _, added)| {
+                *added == transaction && (self.server < 18 || !self.new_types.contains(of))
+            })
             .map(|(_, value, _)| value.clone())
             .collect()
     }

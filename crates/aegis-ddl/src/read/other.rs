@@ -304,6 +304,13 @@ fn create_index(node: &SyntaxNode) -> Form {
         if_not_exists: tree::has(node, K::IF_NOT_EXISTS),
         method: tree::child(node, K::USING_METHOD).map(|at| tree::one(&at, K::ACCESS_METHOD_REF)),
         keys: tree::child(node, K::PARTITION_ITEM_LIST).map_or(0, |list| list.children().count()),
+        columns: tree::child(node, K::PARTITION_ITEM_LIST)
+            .into_iter()
+            .flat_map(|list| list.children().collect::<Vec<_>>())
+            .filter_map(|item| tree::child(&item, K::NAME_REF))
+            .map(|at| crate::name::identifier(&tree::text(&at)))
+            .collect(),
+        partial: tree::has(node, K::WHERE_CLAUSE) || tree::has(node, K::WHERE_CONDITION_CLAUSE),
     })
 }
 

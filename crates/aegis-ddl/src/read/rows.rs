@@ -10,18 +10,46 @@ pub(super) fn source(node: &SyntaxNode) -> Source {
     if tree::has(node, K::DEFAULT_VALUES) {
         return Source::Defaults;
     }
-    match tree::child(node, K::VALUES) {
-        Some(values) if tree::below(&values, K::SELECT).is_none() => {
-            let rows = tree::child(&values, K::ROW_LIST).map_or(0, |list| {
-                list.children().filter(|row| row.kind() == K::ROW).count()
-            });
-            Source::Rows(rows)
-        }
+    if let Some(values) = tree::child(node, K::VALUES) {
+        // A subquery in a value gives one value: the rows are those that stand there.
+        let rows = tree::child(&values, K::ROW_LIST).map_or(0, |list| {
+            list.children().filter(|row| row.kind() == K::ROW).count()
+        });
+        return Source::Rows(rows);
+    }
+    match tree::child(node, K::SELECT) {
+        Some(select) if is_one_row(&select) => Source::Rows(1),
         _ => Source::Query,
     }
 }
 
-/// Of an UPDATE or DELETE: keyed means that each row is named by literals.
+/// `SELECT 1, 'a' WHERE NOT EXISTS (…)`: no FROM, and no function in its list that may give many rows.
+fn is_one_row(select: &SyntaxNode) -> bool {
+    const ONE_VALUE: &[&str] = &[
+        "now",
+        "lower",
+        "upper",
+        "coalesce",
+        "gen_random_uuid",
+        "uuid_generate_v4",
+        "nextval",
+        "setval",
+        "md5",
+    ];
+    !tree::has(select, K::FROM_CLAUSE)
+        && select
+            .children()
+            .filter(|part| part.kind() != K::WHERE_CLAUSE)
+            .flat_map(|part| part.descendants().collect::<Vec<_>>())
+            .filter(|inside| inside.kind() == K::CALL_EXPR)
+            .all(|call| {
+                call.children().next().is_some_and(|name| {
+                    ONE_VALUE.contains(&tree::text(&name).to_lowercase().as_str())
+                })
+            })
+}
+
+/// Of an UPDATE or DELETE: keyed means that columns are compared with literals.
 pub(super) fn scope(node: &SyntaxNode) -> RowScope {
     let Some(condition) = tree::child(node, K::WHERE_CLAUSE) else {
         return RowScope::All;
@@ -33,11 +61,14 @@ pub(super) fn scope(node: &SyntaxNode) -> RowScope {
         .children()
         .next()
         .and_then(|expression| keyed(&expression))
-        .map_or(RowScope::Condition, RowScope::Keyed)
+        .map_or(RowScope::Condition, |(rows, columns)| RowScope::Keyed {
+            rows,
+            columns,
+        })
 }
 
-/// `column = literal`, `column IN (literals)`, and either of them with AND.
-fn keyed(node: &SyntaxNode) -> Option<usize> {
+/// `column = literal`, `column IN (literals)`, and these with AND and OR: how many combinations, of which columns.
+fn keyed(node: &SyntaxNode) -> Option<(usize, Vec<String>)> {
     match node.kind() {
         K::PAREN_EXPR => keyed(&node.children().next()?),
         K::BIN_EXPR => {
@@ -50,20 +81,32 @@ fn keyed(node: &SyntaxNode) -> Option<usize> {
                 .trim()
                 .to_ascii_lowercase();
             match middle.as_str() {
-                "=" if is_column(&left) && is_literal(&right) => Some(1),
+                "=" if is_column(&left) && is_literal(&right) => Some((1, vec![column(&left)])),
                 "in" if is_column(&left) && right.children().all(|one| is_literal(&one)) => {
-                    Some(right.children().count())
+                    Some((right.children().count(), vec![column(&left)]))
                 }
                 "and" => match (keyed(&left), keyed(&right)) {
-                    (Some(one), Some(other)) => Some(one.min(other)),
+                    (Some((one, mut columns)), Some((other, more))) => {
+                        columns.extend(more);
+                        Some((one.saturating_mul(other), columns))
+                    }
                     (one, other) => one.or(other),
                 },
-                "or" => Some(keyed(&left)? + keyed(&right)?),
+                "or" => {
+                    let ((one, columns), (other, more)) = (keyed(&left)?, keyed(&right)?);
+                    let both = columns.into_iter().filter(|name| more.contains(name));
+                    Some((one + other, both.collect()))
+                }
                 _ => None,
             }
         }
         _ => None,
     }
+}
+
+/// `t.id` is `id`.
+fn column(node: &SyntaxNode) -> String {
+    crate::name::identifier(&tree::text(node))
 }
 
 /// Operators are nodes in some forms and tokens in others.

@@ -12,15 +12,24 @@ pub(super) fn create(node: &SyntaxNode) -> CreateTable {
     let mut columns = Vec::new();
     let mut references = Vec::new();
     let mut has_primary_key = false;
+    let mut unique_keys = Vec::new();
+    let mut checked = false;
     for argument in arguments.iter().flat_map(SyntaxNode::children) {
         match argument.kind() {
             K::COLUMN => {
                 let read = column(&argument);
                 has_primary_key |= read.primary;
                 references.extend(read.references.clone());
+                if read.primary || read.unique {
+                    unique_keys.push(vec![read.name.clone()]);
+                }
                 columns.push(read);
             }
-            K::PRIMARY_KEY_CONSTRAINT => has_primary_key = true,
+            K::PRIMARY_KEY_CONSTRAINT | K::UNIQUE_CONSTRAINT => {
+                has_primary_key |= argument.kind() == K::PRIMARY_KEY_CONSTRAINT;
+                unique_keys.push(constraint(&argument).columns);
+            }
+            K::CHECK_CONSTRAINT | K::EXCLUDE_CONSTRAINT => checked = true,
             K::FOREIGN_KEY_CONSTRAINT => references.push(referenced(&argument)),
             _ => {}
         }
@@ -43,6 +52,8 @@ pub(super) fn create(node: &SyntaxNode) -> CreateTable {
         references,
         columns,
         has_primary_key,
+        unique_keys,
+        checked,
     }
 }
 
@@ -195,7 +206,8 @@ fn alter_column(node: &SyntaxNode) -> Action {
         K::SET_TYPE => Action::SetType {
             column,
             to: of_type(&change),
-            using: tree::has(&change, K::USING_EXPR),
+            using: tree::child(&change, K::USING_EXPR)
+                .is_some_and(|using| !is_own_cast(&using, &change)),
             collated: tree::has(&change, K::COLLATE),
         },
         K::SET_DEFAULT => Action::SetDefault {
@@ -220,6 +232,22 @@ fn alter_column(node: &SyntaxNode) -> Action {
         K::SET_OPTIONS | K::RESET_OPTIONS => Action::Options { only_tuning: true },
         _ => other(node),
     }
+}
+
+/// `USING column::type`, the type that it is set to: what the server does without USING too.
+fn is_own_cast(using: &SyntaxNode, change: &SyntaxNode) -> bool {
+    let Some(cast) = using
+        .children()
+        .next()
+        .filter(|inside| inside.kind() == K::CAST_EXPR)
+    else {
+        return false;
+    };
+    let mut parts = cast.children().filter(|part| part.kind() != K::COLON_COLON);
+    let (Some(operand), Some(to)) = (parts.next(), parts.next()) else {
+        return false;
+    };
+    operand.kind() == K::NAME_REF && tree::type_name(&to) == of_type(change)
 }
 
 /// The type below a column or a SET TYPE.
