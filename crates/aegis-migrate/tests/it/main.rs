@@ -10,6 +10,7 @@ mod contract;
 mod dev;
 mod folder;
 mod foreign;
+mod lint;
 mod set;
 mod standing;
 mod structure;

@@ -123,6 +123,11 @@ pub(crate) fn line(text: &str) {
     kept(writeln!(stdout, "{text}").and_then(|()| stdout.flush()));
 }
 
+/// Whether colours are wanted on stdout.
+pub(crate) fn colours() -> bool {
+    look::stdout().colour
+}
+
 /// Bytes on stdout as they are.
 pub(crate) fn raw(bytes: &[u8]) {
     let mut stdout = std::io::stdout().lock();

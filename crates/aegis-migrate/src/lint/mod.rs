@@ -1,0 +1,239 @@
+//! `lint`: folders and files of anybody, each statement with its class, its locks, and what waits behind them.
+//!
+//! Invariants: a class comes from the judge and from nobody else; a file that cannot be read as SQL is an error and never passes; a
+//! size or a rate that nobody knows is absent, not small. Each change, and each migration of another tool, is judged as a set of its
+//! own: what an earlier one made is live.
+//!
+//! Never: a write, or a connection.
+
+mod base;
+mod sarif;
+mod source;
+mod table;
+
+use aegis_catalog::Catalog;
+use aegis_ddl::{Class, Compatible, Context, Finding, Level, Phase, SourceFile, Verdict};
+use serde::Serialize;
+
+use crate::change::Problems;
+
+pub use base::Since;
+pub use sarif::sarif;
+pub use source::{Input, read};
+pub use table::{table, totals};
+
+/// What is judged together, in the order in which it runs.
+#[derive(Debug, Clone)]
+pub struct Unit {
+    /// Its files.
+    pub files: Vec<SourceFile>,
+    /// `search_path` names it first.
+    pub schema: String,
+    /// Overrides of compatibility rules.
+    pub compatible: Vec<Compatible>,
+    /// Whether it is for a database that nobody uses yet, as a dump of a structure is.
+    pub fresh: bool,
+    /// Where its overrides stand.
+    pub document: Option<String>,
+}
+
+/// What is known beside the files.
+#[derive(Debug, Clone, Copy)]
+pub struct Known<'a> {
+    /// The server's major version.
+    pub server: u32,
+    /// The live database, when it was looked at.
+    pub catalog: Option<&'a Catalog>,
+}
+
+/// A relation that a statement locks.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Locked {
+    /// Its name.
+    pub relation: String,
+    /// The mode, as in LOCK TABLE.
+    pub mode: &'static str,
+    /// Whether reads wait.
+    pub blocks_reads: bool,
+    /// Whether writes wait.
+    pub blocks_writes: bool,
+    /// Its size with its indexes; absent: nobody knows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<i64>,
+    /// Statements a minute that would wait behind the lock; absent: nobody counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queued_a_minute: Option<f64>,
+}
+
+/// One statement, judged.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Judged {
+    /// The file, as it was named.
+    pub file: String,
+    /// From 1.
+    pub line: usize,
+    /// One line of it; empty for what is about a file.
+    pub statement: String,
+    /// Where it may run.
+    pub class: Class,
+    /// Whether that is where it stands.
+    pub passes: bool,
+    /// The file's phase; absent outside of a change.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub phase: Option<Phase>,
+    /// The strongest mode; absent: none on what is live.
+    pub lock: Option<&'static str>,
+    /// All of them, the strongest first.
+    pub locks: Vec<Locked>,
+    /// The names of the rules that speak.
+    pub rules: Vec<&'static str>,
+    /// What they say.
+    pub findings: Vec<Finding>,
+    /// What could not be read.
+    pub unread: Vec<String>,
+}
+
+/// Judges units, each by itself.
+pub fn lint(units: &[Unit], known: Known<'_>) -> Vec<Judged> {
+    units.iter().flat_map(|unit| of_unit(unit, known)).collect()
+}
+
+fn of_unit(unit: &Unit, known: Known<'_>) -> Vec<Judged> {
+    let context = Context {
+        server: known.server,
+        catalog: known.catalog,
+        schema: &unit.schema,
+        fresh: unit.fresh,
+        compatible: &unit.compatible,
+    };
+    let report = aegis_ddl::judge(&unit.files, &context);
+    let mut judged: Vec<Judged> = report
+        .verdicts
+        .into_iter()
+        .map(|verdict| of_verdict(verdict, unit, known.catalog))
+        .collect();
+    let document = unit.document.as_deref().unwrap_or("change.toml");
+    judged.extend(report.unused_overrides.into_iter().map(|said| {
+        of_file(
+            document,
+            1,
+            "unused-override",
+            &said,
+            "name only rules that speak here, with a reason",
+        )
+    }));
+    judged
+}
+
+/// Something about a file, which does not pass.
+fn of_file(
+    file: &str,
+    line: usize,
+    rule: &'static str,
+    message: &str,
+    safe: &'static str,
+) -> Judged {
+    Judged {
+        file: file.to_owned(),
+        line,
+        statement: String::new(),
+        class: Class::E,
+        passes: false,
+        phase: None,
+        lock: None,
+        locks: Vec::new(),
+        rules: vec![rule],
+        findings: vec![Finding {
+            rule,
+            class: Class::E,
+            level: Level::Error,
+            message: message.to_owned(),
+            safe,
+            overridden: None,
+            unless: None,
+        }],
+        unread: Vec::new(),
+    }
+}
+
+fn of_verdict(verdict: Verdict, unit: &Unit, catalog: Option<&Catalog>) -> Judged {
+    let mut locks = verdict.locks;
+    locks.sort_by(|a, b| {
+        b.mode
+            .cmp(&a.mode)
+            .then_with(|| a.relation.cmp(&b.relation))
+    });
+    let mut rules: Vec<&'static str> = Vec::new();
+    for finding in &verdict.findings {
+        if !rules.contains(&finding.rule) {
+            rules.push(finding.rule);
+        }
+    }
+    Judged {
+        file: verdict.file,
+        line: verdict.line,
+        statement: verdict.statement,
+        class: verdict.class,
+        passes: verdict.passes,
+        phase: verdict.phase,
+        lock: locks.first().map(|lock| lock.mode.sql()),
+        locks: locks
+            .iter()
+            .map(|lock| locked(lock, unit, catalog))
+            .collect(),
+        rules,
+        findings: verdict.findings,
+        unread: verdict.unread,
+    }
+}
+
+fn locked(lock: &aegis_ddl::Lock, unit: &Unit, catalog: Option<&Catalog>) -> Locked {
+    let name = lock.relation.resolve(&unit.schema);
+    let size = catalog
+        .and_then(|catalog| catalog.relation(&name))
+        .and_then(|relation| relation.size.as_ref());
+    let queued = catalog
+        .filter(|_| lock.mode.blocks_writes())
+        .and_then(|catalog| {
+            let rates = catalog.rates_of(&name)?;
+            if lock.mode.blocks_reads()
+                && let (Some(calls), Some(window)) = (rates.calls, &catalog.calls_window)
+            {
+                return window.a_minute(calls);
+            }
+            let window = catalog.rates_window.as_ref()?;
+            let writes = rates.inserted + rates.updated + rates.deleted;
+            let reads = rates.sequential_scans + rates.index_scans;
+            window.a_minute(if lock.mode.blocks_reads() {
+                writes + reads
+            } else {
+                writes
+            })
+        });
+    Locked {
+        relation: lock.relation.to_string(),
+        mode: lock.mode.sql(),
+        blocks_reads: lock.mode.blocks_reads(),
+        blocks_writes: lock.mode.blocks_writes(),
+        bytes: size.map(|size| size.total_bytes),
+        queued_a_minute: queued,
+    }
+}
+
+/// Reads a path, keeps what was added since a commit, and judges it.
+pub fn run(
+    input: &Input,
+    since: Option<&Since>,
+    known: Known<'_>,
+) -> Result<Vec<Judged>, Problems> {
+    let mut told = Vec::new();
+    let units = match since {
+        None => read(input, None)?,
+        Some(since) => {
+            told = since.edited(input)?;
+            read(input, Some(since))?
+        }
+    };
+    told.extend(lint(&units, known));
+    Ok(told)
+}

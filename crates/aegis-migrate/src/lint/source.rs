@@ -1,0 +1,189 @@
+//! From a path to what is judged together: the phases of a change, or one migration of another tool.
+//!
+//! Invariants: how many statements of a file run in one transaction is what its tool does, and "nobody knows" for a plain file.
+
+use std::path::{Path, PathBuf};
+
+use aegis_ddl::{Compatible, SourceFile};
+
+use super::{Since, Unit};
+use crate::change::{self, CHANGE_FILE, Change, Part, Phase, Problem, Problems};
+use crate::foreign::{self, ForeignFile, Tool};
+use crate::lock::LOCK_FILE;
+use crate::plan;
+use crate::set::Set;
+
+/// What is to be read.
+#[derive(Debug, Clone)]
+pub struct Input {
+    /// A folder or a file.
+    pub path: PathBuf,
+    /// Whose folder it is, where that was said.
+    pub tool: Option<Tool>,
+    /// The schema that programs of other tools' folders mean.
+    pub schema: String,
+}
+
+/// What a path is.
+pub(super) enum Kind {
+    /// One change.
+    Change,
+    /// Changes with their lock.
+    Set,
+    /// Another tool's, or nobody's.
+    Foreign(Tool),
+}
+
+impl Input {
+    pub(super) fn kind(&self) -> Result<Kind, Problems> {
+        let path = &self.path;
+        if !path.exists() {
+            return Err(Problem::of_file(
+                path.display().to_string(),
+                "there is no such folder or file",
+                "name a folder of changes, a folder of migrations, or an .sql file",
+            )
+            .into());
+        }
+        if let Some(tool) = self.tool {
+            return Ok(Kind::Foreign(tool));
+        }
+        if path.join(CHANGE_FILE).is_file() {
+            return Ok(Kind::Change);
+        }
+        if path.join(LOCK_FILE).is_file() || holds_changes(path) {
+            return Ok(Kind::Set);
+        }
+        Ok(Kind::Foreign(foreign::detect(path)?.unwrap_or(Tool::Plain)))
+    }
+}
+
+fn holds_changes(folder: &Path) -> bool {
+    std::fs::read_dir(folder).is_ok_and(|entries| {
+        entries
+            .filter_map(Result::ok)
+            .any(|entry| entry.path().join(CHANGE_FILE).is_file())
+    })
+}
+
+/// Everything below a path, or what of it was added since a commit.
+pub fn read(input: &Input, since: Option<&Since>) -> Result<Vec<Unit>, Problems> {
+    match input.kind()? {
+        Kind::Change => {
+            let folder = std::path::absolute(&input.path).unwrap_or_else(|_| input.path.clone());
+            Ok(of_change(&change::load(&folder)?, |_| true)?
+                .into_iter()
+                .collect())
+        }
+        Kind::Set => {
+            let set = Set::read(&input.path)?;
+            set.sealed()?;
+            of_set(&set, since)
+        }
+        Kind::Foreign(tool) => {
+            let mut files = foreign::read(&input.path, tool)?;
+            if let Some(since) = since {
+                let added = since.added(&input.path)?;
+                files.retain(|file| added.contains(&file.path));
+            }
+            of_files(files, tool, &input.schema)
+        }
+    }
+}
+
+fn of_set(set: &Set, since: Option<&Since>) -> Result<Vec<Unit>, Problems> {
+    let before = match since {
+        Some(since) => since.lock(Path::new(set.root()))?,
+        None => None,
+    };
+    let mut units = Vec::new();
+    let mut problems = Vec::new();
+    for change in set.changes.values() {
+        // Old lines were judged when they were new.
+        let is_new = |phase| {
+            let at = change::PhaseOf {
+                id: change.id.clone(),
+                phase,
+            };
+            before.as_ref().is_none_or(|lock| lock.line(&at).is_none())
+        };
+        match of_change(change, is_new) {
+            Ok(unit) => units.extend(unit),
+            Err(refused) => problems.extend(refused.all().iter().cloned()),
+        }
+    }
+    Problems::none_of(problems)?;
+    Ok(units)
+}
+
+fn of_change(change: &Change, keep: impl Fn(Phase) -> bool) -> Result<Option<Unit>, Problems> {
+    // A baseline runs on a fresh database only, and is recorded everywhere else.
+    let fresh = change.baseline.is_some();
+    let mut files = Vec::new();
+    let mut problems = Vec::new();
+    let mut compatible = Vec::new();
+    for phase in [Phase::Expand, Phase::Migrate, Phase::Contract] {
+        if !keep(phase) {
+            continue;
+        }
+        compatible.extend(change.compatible(phase).iter().map(|one| Compatible {
+            rule: one.rule.clone(),
+            reason: one.reason.clone(),
+        }));
+        for part in change.parts(phase) {
+            if let Part::Sql { key, file } = part {
+                match plan::source(change, key, file) {
+                    Ok(file) => files.push(file),
+                    Err(problem) => problems.push(problem),
+                }
+            }
+        }
+    }
+    Problems::none_of(problems)?;
+    Ok((!files.is_empty()).then(|| Unit {
+        files,
+        schema: change.schema.clone(),
+        compatible,
+        fresh,
+        document: Some(format!("{}/{CHANGE_FILE}", change.path)),
+    }))
+}
+
+fn of_files(files: Vec<ForeignFile>, tool: Tool, schema: &str) -> Result<Vec<Unit>, Problems> {
+    let mut units = Vec::with_capacity(files.len());
+    let mut problems = Vec::new();
+    for file in files {
+        let path = file.path.display().to_string();
+        match aegis_ddl::read(&file.text) {
+            Ok(script) => {
+                let all_outside = !script
+                    .statements
+                    .iter()
+                    .any(aegis_ddl::Statement::transactional);
+                let atomic = match tool {
+                    Tool::Sqlx | Tool::Goose | Tool::Refinery => Some(!file.no_transaction),
+                    // It leaves the transaction out where a file needs that.
+                    Tool::Flyway => Some(!all_outside),
+                    Tool::Rails | Tool::Plain => None,
+                };
+                units.push(Unit {
+                    files: vec![SourceFile {
+                        path,
+                        script,
+                        phase: None,
+                        atomic,
+                    }],
+                    schema: schema.to_owned(),
+                    compatible: Vec::new(),
+                    fresh: tool == Tool::Rails,
+                    document: None,
+                });
+            }
+            Err(error) => problems.push(
+                Problem::of_file(path, error.to_string(), "mend the statement").at(error.line),
+            ),
+        }
+    }
+    Problems::none_of(problems)?;
+    Ok(units)
+}

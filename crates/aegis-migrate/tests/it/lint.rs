@@ -1,0 +1,266 @@
+//! `lint` without its command line: folders of anybody, what was added since a commit, sizes and queues, SARIF, and its verdicts
+//! beside what servers were measured to do.
+
+use std::path::Path;
+use std::process::Command;
+
+use aegis_migrate::foreign::Tool;
+use aegis_migrate::lint::{Input, Judged, Known, Since, run, sarif, table, totals};
+use aegis_testkit::TestDb;
+
+const UNKNOWN: Known<'static> = Known {
+    server: 18,
+    catalog: None,
+};
+
+fn input(path: &Path) -> Input {
+    Input {
+        path: path.to_path_buf(),
+        tool: None,
+        schema: "public".to_owned(),
+    }
+}
+
+fn write(folder: &Path, name: &str, text: impl AsRef<[u8]>) {
+    let path = folder.join(name);
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(path, text).unwrap();
+}
+
+fn lint(folder: &Path) -> Vec<Judged> {
+    run(&input(folder), None, UNKNOWN).unwrap()
+}
+
+fn refused(judged: &[Judged]) -> Vec<(&str, usize)> {
+    let refused = judged.iter().filter(|one| !one.passes);
+    refused
+        .map(|one| (one.file.rsplit('/').next().unwrap(), one.line))
+        .collect()
+}
+
+#[test]
+fn folders_of_each_tool_are_judged_without_what_goes_back() {
+    let bad = "ALTER TABLE users ALTER COLUMN age SET NOT NULL;\n";
+    for (name, text, line) in [
+        ("20260101000000_a.up.sql", bad.to_owned(), 1),
+        (
+            "00001_a.sql",
+            format!("-- +goose Up\n{bad}-- +goose Down\nDROP TABLE users;\n"),
+            2,
+        ),
+        ("V1__a.sql", bad.to_owned(), 1),
+        ("whatever.sql", format!("\u{feff}SELECT 1;\r\n{bad}"), 2),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        write(folder.path(), name, text);
+        if name.ends_with(".up.sql") {
+            write(
+                folder.path(),
+                "20260101000000_a.down.sql",
+                "DROP TABLE users;\n",
+            );
+        }
+        let judged = lint(folder.path());
+        assert_eq!(refused(&judged), [(name, line)], "{judged:?}");
+        assert_eq!(judged.last().unwrap().lock, Some("ACCESS EXCLUSIVE"));
+    }
+    let folder = tempfile::tempdir().unwrap();
+    write(
+        folder.path(),
+        "structure.sql",
+        "\\restrict abc\nCREATE TABLE a (id bigint);\nCREATE INDEX i ON a (id);\n\\unrestrict abc\n",
+    );
+    let judged = lint(folder.path());
+    assert!(
+        judged.len() == 2 && refused(&judged).is_empty(),
+        "{judged:?}"
+    );
+}
+
+#[test]
+fn what_an_earlier_file_made_is_live_and_what_the_same_file_made_is_not() {
+    let folder = tempfile::tempdir().unwrap();
+    write(
+        folder.path(),
+        "1_a.sql",
+        "CREATE TABLE a (id bigint);\nCREATE INDEX i ON a (id);\n",
+    );
+    write(folder.path(), "2_b.sql", "CREATE INDEX j ON a (id);\n");
+    assert_eq!(refused(&lint(folder.path())), [("2_b.sql", 1)]);
+}
+
+#[test]
+fn bad_folders_and_files_are_told_with_line_and_caret() {
+    for (name, text, said) in [
+        (
+            "a.sql",
+            &b"SELECT 1;\nCREATE TABL a (id int);\n"[..],
+            "a.sql:2: line 2, column",
+        ),
+        ("a.sql", b"SELECT 1;\n\\copy a from b\n", "command of psql"),
+        ("a.sql", b"SELECT '\xe9';\n", "it is not UTF-8"),
+        ("V1__a.sql", b"SELECT '${x}';\n", "a placeholder, ${x}"),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        write(folder.path(), name, text);
+        let told = run(&input(folder.path()), None, UNKNOWN).unwrap_err();
+        assert_eq!(told.exit_code(), 2);
+        assert!(told.to_string().contains(said), "{told}");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), "V1__a.sql", "SELECT 1;\n");
+    write(folder.path(), "V1__b.sql", "SELECT 1;\n");
+    let told = run(&input(folder.path()), None, UNKNOWN).unwrap_err();
+    assert!(
+        told.to_string().contains("the version 1 is that of"),
+        "{told}"
+    );
+    let told = run(&input(Path::new("/nowhere/at/all")), None, UNKNOWN).unwrap_err();
+    assert!(
+        told.to_string().contains("there is no such folder or file"),
+        "{told}"
+    );
+}
+
+fn git(folder: &Path, words: &[&str]) {
+    let done = Command::new("git")
+        .arg("-C")
+        .arg(folder)
+        .args(["-c", "user.name=a", "-c", "user.email=a@example.org"])
+        .args(["-c", "commit.gpgsign=false"])
+        .args(words)
+        .output()
+        .unwrap();
+    assert!(done.status.success(), "{words:?}: {done:?}");
+}
+
+#[test]
+fn base_judges_what_was_added_and_tells_what_was_edited() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    git(at, &["init", "-q"]);
+    write(at, "m/V1__a.sql", "DROP TABLE old;\n");
+    write(at, "m/V2__b.sql", "SELECT 2;\n");
+    git(at, &["add", "."]);
+    git(at, &["commit", "-qm", "one"]);
+    let since = Since::new("HEAD");
+    let of = |since: &Since| run(&input(&at.join("m")), Some(since), UNKNOWN);
+    assert_eq!(of(&since).unwrap(), [], "nothing was added");
+    write(at, "m/V3__c.sql", "DROP TABLE newer;\n");
+    assert_eq!(refused(&of(&since).unwrap()), [("V3__c.sql", 1)]);
+    write(at, "m/V2__b.sql", "SELECT 3;\n");
+    let judged = of(&since).unwrap();
+    assert_eq!(refused(&judged), [("V2__b.sql", 1), ("V3__c.sql", 1)]);
+    assert_eq!(judged[0].rules, ["edited-history"]);
+    for wrong in ["nowhere", "--output=x"] {
+        let told = of(&Since::new(wrong)).unwrap_err();
+        assert!(told.to_string().contains("git cannot say"), "{told}");
+    }
+}
+
+#[tokio::test]
+async fn a_live_table_tells_its_size_and_a_small_one_is_no_finding() {
+    let db = TestDb::empty().await;
+    let filled = "CREATE TABLE small (id bigint); CREATE TABLE large (id bigint, filler text);
+        ALTER TABLE large ALTER filler SET STORAGE PLAIN;
+        INSERT INTO large SELECT n, repeat('x', 2000) FROM generate_series(1, 10000) n";
+    db.admin.batch_execute(filled).await.unwrap();
+    let catalog = aegis_catalog::read(&db.admin, &aegis_catalog::Scope::everything())
+        .await
+        .unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    write(
+        folder.path(),
+        "a.sql",
+        "CREATE INDEX i ON large (id);\nCREATE INDEX j ON small (id);\n",
+    );
+    let known = Known {
+        server: catalog.server_major(),
+        catalog: Some(&catalog),
+    };
+    let judged = run(&input(folder.path()), None, known).unwrap();
+    assert_eq!(refused(&judged), [("a.sql", 1)]);
+    assert!(judged[0].locks[0].bytes.unwrap() > 16 << 20, "{judged:?}");
+    let text = table(&judged, false, &str::to_owned);
+    assert!(
+        text.contains("large SHARE: writers wait; ") && text.contains(" MiB"),
+        "{text}"
+    );
+    assert!(totals(&judged).contains("1 may not run where they stand"));
+}
+
+#[test]
+fn sarif_has_what_its_schema_asks_for() {
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), "a b.sql", "DROP TABLE a;\n");
+    let log = sarif(&lint(folder.path()));
+    assert_eq!(log["version"], "2.1.0");
+    let run = &log["runs"][0];
+    let rules = run["tool"]["driver"]["rules"].as_array().unwrap();
+    let results = run["results"].as_array().unwrap();
+    assert!(!results.is_empty());
+    for result in results {
+        let index = usize::try_from(result["ruleIndex"].as_u64().unwrap()).unwrap();
+        assert_eq!(rules[index]["id"], result["ruleId"]);
+        assert!(["error", "warning", "note"].contains(&result["level"].as_str().unwrap()));
+        let place = &result["locations"][0]["physicalLocation"];
+        assert!(place["region"]["startLine"].as_u64().unwrap() >= 1);
+        assert!(
+            place["artifactLocation"]["uri"]
+                .as_str()
+                .unwrap()
+                .ends_with("a%20b.sql")
+        );
+        assert!(!result["message"]["text"].as_str().unwrap().is_empty());
+    }
+}
+
+#[test]
+fn what_servers_were_measured_to_scan_or_rewrite_under_a_strong_lock_is_never_class_a() {
+    let mut wrong = Vec::new();
+    let mut seen = 0;
+    for major in [14, 15, 16, 17, 18] {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join(format!("../aegis-ddl/facts/pg{major}.json"));
+        let facts: serde_json::Value =
+            serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+        for row in facts["rows"].as_array().unwrap() {
+            let long = ["scans", "rewrites", "rebuilds"]
+                .iter()
+                .any(|what| !row[what].as_array().unwrap().is_empty());
+            if !long || row["blocks_writes"] != true {
+                continue;
+            }
+            seen += 1;
+            let folder = tempfile::tempdir().unwrap();
+            let statement = row["statement"].as_str().unwrap();
+            write(folder.path(), "a.sql", format!("{statement};\n"));
+            let known = Known {
+                server: major,
+                catalog: None,
+            };
+            let plain = Input {
+                tool: Some(Tool::Plain),
+                ..input(folder.path())
+            };
+            let judged = run(&plain, None, known).unwrap();
+            let silent = judged.iter().all(|one| {
+                one.class == aegis_ddl::Class::A
+                    && one.findings.iter().all(|f| f.class == aegis_ddl::Class::A)
+            });
+            if silent {
+                wrong.push(format!(
+                    "{major} {} {}: {statement}",
+                    row["form"], row["with"]
+                ));
+            }
+        }
+    }
+    assert!(seen > 500, "{seen} rows");
+    assert!(
+        wrong.is_empty(),
+        "{} of {seen}:\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
+}

@@ -1,0 +1,86 @@
+//! `lint` from the command line.
+
+use aegis_testkit::process_slot;
+
+use super::folder::Folder;
+
+#[tokio::test]
+async fn process_lint_prints_an_object_for_each_statement_and_ends_with_3_for_findings() {
+    let _slot = process_slot();
+    let folder = Folder::new();
+    folder.change(
+        "20261129T1030_a",
+        "ALTER TABLE users ADD COLUMN age int;\nALTER TABLE users DROP COLUMN name;\n",
+    );
+    let ran = folder.run(None, &["lint", "--format", "json"]).await;
+    assert_eq!(ran.code, 3, "{ran:?}");
+    let judged: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+    let drop = judged
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|one| one["line"] == 2);
+    let drop = drop.unwrap();
+    assert_eq!(
+        (
+            drop["class"].as_str(),
+            drop["passes"].as_bool(),
+            drop["lock"].as_str()
+        ),
+        (Some("D"), Some(false), Some("ACCESS EXCLUSIVE")),
+        "{drop}"
+    );
+    assert!(!drop["rules"].as_array().unwrap().is_empty());
+
+    let ran = folder.run(None, &["lint"]).await;
+    assert!(
+        ran.code == 3
+            && ran
+                .stdout
+                .contains("expand.sql:2: class D, may not run here")
+            && ran.stdout.contains("instead: ")
+            && !ran.stdout.contains('\u{1b}'),
+        "{ran:?}"
+    );
+    let ran = folder.run(None, &["--color", "always", "lint"]).await;
+    assert!(ran.stdout.contains("\u{1b}[1;31mclass D"), "{ran:?}");
+    let ran = folder.run(None, &["lint", "--format", "sarif"]).await;
+    let log: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!((ran.code, log["version"].as_str()), (3, Some("2.1.0")));
+
+    folder.write("../plain/a.sql", "CREATE TABLE a (id bigint);\n");
+    let ran = folder.run(None, &["lint", "plain"]).await;
+    assert_eq!(ran.code, 0, "{ran:?}");
+    folder.write("../plain/a.sql", "CREATE TABL a (id bigint);\n");
+    let ran = folder.run(None, &["lint", "plain/a.sql"]).await;
+    assert!(ran.code == 2 && ran.stderr.contains('^'), "{ran:?}");
+}
+
+#[tokio::test]
+async fn process_lint_explains_its_rules_and_refuses_what_it_cannot_take() {
+    let _slot = process_slot();
+    let folder = Folder::new();
+    let ran = folder.run(None, &["lint", "--explain", "add-column"]).await;
+    assert!(ran.code == 0 && ran.stdout.contains("instead"), "{ran:?}");
+    for (words, said) in [
+        (
+            vec!["lint", "--explain", "add-colum"],
+            "there is no rule add-colum; near: ",
+        ),
+        (vec!["lint", "nowhere"], "there is no such folder or file"),
+        (
+            vec!["lint", "--catalog", "nowhere.json"],
+            "the catalog nowhere.json cannot be read",
+        ),
+        (
+            vec!["lint", "--server-version", "13"],
+            "13 is not in 14..=19",
+        ),
+    ] {
+        let ran = folder.run(None, &words).await;
+        assert!(
+            ran.code == 2 && ran.stderr.contains(said),
+            "{words:?}: {ran:?}"
+        );
+    }
+}
