@@ -104,4 +104,30 @@ mod tests {
             );
         }
     }
+
+    #[test]
+    fn the_epoch_grows_when_somebody_else_or_a_worker_that_stops_ends_the_attempt() {
+        let bump: Vec<&str> = CAUSES
+            .iter()
+            .filter(|cause| cause.bumps_epoch())
+            .map(|cause| cause.word())
+            .collect();
+        assert_eq!(bump.len(), 5, "{bump:?}");
+        for word in ["drain", "absent", "interruption", "crash", "kill"] {
+            assert!(bump.contains(&word), "{word}");
+        }
+    }
+
+    #[test]
+    fn a_cancel_cause_of_a_newer_schema_is_a_request() {
+        assert_eq!(
+            [0, 1, 2, 3].map(CancelCause::from_number),
+            [
+                CancelCause::Requested,
+                CancelCause::Deadline,
+                CancelCause::StartToClose,
+                CancelCause::Requested
+            ]
+        );
+    }
 }

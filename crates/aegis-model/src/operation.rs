@@ -276,4 +276,26 @@ mod tests {
             assert_eq!(at, step, "{resolution:?}");
         }
     }
+
+    #[test]
+    fn only_what_may_have_happened_unheard_is_open() {
+        let open: Vec<OperationState> = OPERATION_STATES
+            .into_iter()
+            .filter(|state| state.is_open())
+            .collect();
+        assert_eq!(open, [OperationState::Dispatched, OperationState::Unknown]);
+    }
+
+    #[test]
+    fn a_resolution_goes_round_as_its_number() {
+        let all = [
+            Resolution::Happened,
+            Resolution::DidNotHappen,
+            Resolution::Compensated,
+            Resolution::GiveUp,
+        ];
+        assert_eq!(all.map(Resolution::number), [0, 1, 2, 3]);
+        assert_eq!([0, 1, 2, 3].map(Resolution::from_number), all.map(Some));
+        assert_eq!(Resolution::from_number(4), None);
+    }
 }

@@ -295,4 +295,24 @@ mod tests {
             assert!(next(state, GiveUp).is_ok(), "{state} cannot be given up");
         }
     }
+
+    #[test]
+    fn each_line_of_the_table_leads_where_it_says() {
+        for &(from, change, to) in TRANSITIONS {
+            assert_eq!(next(from, change), Ok(to), "{from} {change:?}");
+        }
+    }
+
+    #[test]
+    fn what_waits_runs_or_succeeded_is_not_parked() {
+        for state in [
+            State::Scheduled,
+            State::Running,
+            State::Succeeded,
+            State::Cancelled,
+        ] {
+            assert!(!state.is_parked(), "{state}");
+        }
+        assert!(State::Failed.is_parked() && State::Quarantined.is_parked());
+    }
 }

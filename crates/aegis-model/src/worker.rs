@@ -34,3 +34,16 @@ impl WorkerState {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_state_of_a_newer_schema_counts_as_lost() {
+        assert_eq!(
+            [0, 1, 2, 3, 4].map(|number| WorkerState::from_number(number).word()),
+            ["accepting", "draining", "stopped", "lost", "lost"]
+        );
+    }
+}
