@@ -12,7 +12,6 @@ pub mod lock;
 pub mod mutex;
 pub mod new;
 pub mod plan;
-pub mod run;
 pub mod seal;
 pub mod session;
 pub mod set;

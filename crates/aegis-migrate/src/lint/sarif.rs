@@ -107,7 +107,7 @@ fn uri(path: &str) -> String {
     for byte in path.strip_prefix("./").unwrap_or(path).bytes() {
         match byte {
             b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'.' | b'_' | b'-' | b'~' => {
-                uri.push(char::from(byte))
+                uri.push(char::from(byte));
             }
             // Into a string: cannot fail.
             other => write!(uri, "%{other:02X}").unwrap_or_default(),

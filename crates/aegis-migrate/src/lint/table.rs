@@ -106,9 +106,8 @@ fn locked(lock: &Locked) -> String {
         None => {}
     }
     if let Some(queued) = lock.queued_a_minute {
-        said.push_str(&format!(
-            "; about {queued:.0} statements a minute would queue"
-        ));
+        // Into a string: cannot fail.
+        write!(said, "; about {queued:.0} statements a minute would queue").unwrap_or_default();
     }
     said
 }

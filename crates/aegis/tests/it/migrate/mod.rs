@@ -2,6 +2,7 @@
 
 mod developing;
 mod folder;
+mod linting;
 mod planning;
 mod sealing;
 mod taking_over;
