@@ -1,8 +1,8 @@
 //! `lint`: folders and files of anybody, each statement with its class, its locks, and what waits behind them.
 //!
 //! Invariants: a class comes from the judge and from nobody else; a file that cannot be read as SQL is an error and never passes; a
-//! size or a rate that nobody knows is absent, not small. Each change, and each migration of another tool, is judged as a set of its
-//! own: what an earlier one made is live.
+//! size or a rate that nobody knows is absent, not small. Each change is judged as a set of its own; the
+//! files of another tool are deployed one by one, so what an earlier one made is live and its types and proofs are known.
 //!
 //! Never: a write, or a connection.
 
@@ -10,6 +10,8 @@ mod base;
 mod sarif;
 mod source;
 mod table;
+
+use std::collections::BTreeSet;
 
 use aegis_catalog::Catalog;
 use aegis_ddl::{Class, Compatible, Context, Finding, Level, Phase, SourceFile, Verdict};
@@ -33,6 +35,8 @@ pub struct Unit {
     pub compatible: Vec<Compatible>,
     /// Whether it is for a database that nobody uses yet, as a dump of a structure is.
     pub fresh: bool,
+    /// Files that are known and not judged, as they were there before `--base`.
+    pub quiet: BTreeSet<String>,
     /// Where its overrides stand.
     pub document: Option<String>,
 }
@@ -110,6 +114,7 @@ fn of_unit(unit: &Unit, known: Known<'_>) -> Vec<Judged> {
     let mut judged: Vec<Judged> = report
         .verdicts
         .into_iter()
+        .filter(|verdict| !unit.quiet.contains(&verdict.file))
         .map(|verdict| of_verdict(verdict, unit, known.catalog))
         .collect();
     let document = unit.document.as_deref().unwrap_or("change.toml");

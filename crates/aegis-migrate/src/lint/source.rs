@@ -2,6 +2,7 @@
 //!
 //! Invariants: how many statements of a file run in one transaction is what its tool does, and "nobody knows" for a plain file.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use aegis_ddl::{Compatible, SourceFile};
@@ -81,12 +82,9 @@ pub fn read(input: &Input, since: Option<&Since>) -> Result<Vec<Unit>, Problems>
             of_set(&set, since)
         }
         Kind::Foreign(tool) => {
-            let mut files = foreign::read(&input.path, tool)?;
-            if let Some(since) = since {
-                let added = since.added(&input.path)?;
-                files.retain(|file| added.contains(&file.path));
-            }
-            of_files(files, tool, &input.schema)
+            let files = foreign::read(&input.path, tool)?;
+            let only = since.map(|since| since.added(&input.path)).transpose()?;
+            of_files(files, tool, &input.schema, only.as_ref())
         }
     }
 }
@@ -145,15 +143,27 @@ fn of_change(change: &Change, keep: impl Fn(Phase) -> bool) -> Result<Option<Uni
         schema: change.schema.clone(),
         compatible,
         fresh,
+        quiet: BTreeSet::new(),
         document: Some(format!("{}/{CHANGE_FILE}", change.path)),
     }))
 }
 
-fn of_files(files: Vec<ForeignFile>, tool: Tool, schema: &str) -> Result<Vec<Unit>, Problems> {
-    let mut units = Vec::with_capacity(files.len());
+/// All files of a folder in their order, as one unit: the judge deploys them one by one, so what an earlier one made is live, and its
+/// types and proofs are known.
+fn of_files(
+    files: Vec<ForeignFile>,
+    tool: Tool,
+    schema: &str,
+    only: Option<&BTreeSet<PathBuf>>,
+) -> Result<Vec<Unit>, Problems> {
+    let mut read = Vec::with_capacity(files.len());
+    let mut quiet = BTreeSet::new();
     let mut problems = Vec::new();
     for file in files {
         let path = file.path.display().to_string();
+        if only.is_some_and(|only| !only.contains(&file.path)) {
+            quiet.insert(path.clone());
+        }
         match aegis_ddl::read(&file.text) {
             Ok(script) => {
                 let all_outside = !script
@@ -166,17 +176,11 @@ fn of_files(files: Vec<ForeignFile>, tool: Tool, schema: &str) -> Result<Vec<Uni
                     Tool::Flyway => Some(!all_outside),
                     Tool::Rails | Tool::Plain => None,
                 };
-                units.push(Unit {
-                    files: vec![SourceFile {
-                        path,
-                        script,
-                        phase: None,
-                        atomic,
-                    }],
-                    schema: schema.to_owned(),
-                    compatible: Vec::new(),
-                    fresh: tool == Tool::Rails,
-                    document: None,
+                read.push(SourceFile {
+                    path,
+                    script,
+                    phase: None,
+                    atomic,
                 });
             }
             Err(error) => problems.push(
@@ -185,5 +189,12 @@ fn of_files(files: Vec<ForeignFile>, tool: Tool, schema: &str) -> Result<Vec<Uni
         }
     }
     Problems::none_of(problems)?;
-    Ok(units)
+    Ok(vec![Unit {
+        files: read,
+        schema: schema.to_owned(),
+        compatible: Vec::new(),
+        fresh: tool == Tool::Rails,
+        document: None,
+        quiet,
+    }])
 }
