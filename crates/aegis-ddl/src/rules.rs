@@ -203,11 +203,6 @@ pub const RULES: &[Rule] = &[
         "it holds a lock for the rest of the transaction",
         "the runner locks what a statement needs, in its mode",
     ),
-    rule(
-        "missing-lock-timeout",
-        "a statement that waits for its lock stops everybody behind it",
-        "SET lock_timeout, and try again; `aegis migrate run` does both",
-    ),
     meets(
         "new-write-restriction",
         "writes of the version before that break it are refused, even while it is NOT VALID (an UPDATE of an old row too)",
@@ -278,11 +273,6 @@ pub const RULES: &[Rule] = &[
         "set-storage-place",
         "the table is copied under ACCESS EXCLUSIVE",
         "a new table, or a window",
-    ),
-    rule(
-        "several-strong-locks",
-        "two tables are locked in one transaction: two such transactions in another order deadlock",
-        "one statement, one transaction",
     ),
     rule(
         "statement-after-strong-lock",

@@ -4,6 +4,7 @@
     reason = "a panic with a sentence is how a test fails"
 )]
 
+mod history;
 mod plain;
 mod reading;
 mod sets;

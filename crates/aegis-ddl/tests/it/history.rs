@@ -1,0 +1,139 @@
+//! Plain folders: each file is deployed by itself, and what earlier files said is known. Locks and objects of single statements.
+
+use aegis_ddl::{Class, Context, LockMode, SourceFile, judge, read};
+
+/// The class of the worst statement of the last file.
+fn last(files: &[&str]) -> (Class, String) {
+    let files: Vec<_> = files
+        .iter()
+        .enumerate()
+        .map(|(number, sql)| SourceFile {
+            path: format!("{number}.sql"),
+            script: read(sql).unwrap(),
+            phase: None,
+            atomic: None,
+        })
+        .collect();
+    let context = Context {
+        server: 18,
+        catalog: None,
+        schema: "public",
+        fresh: false,
+        compatible: &[],
+    };
+    let report = judge(&files, &context);
+    let verdict = report.verdicts.last().unwrap();
+    let rules: Vec<_> = verdict.findings.iter().map(|one| one.rule).collect();
+    (verdict.class, rules.join(" "))
+}
+
+#[test]
+fn a_table_of_an_earlier_file_is_live() {
+    let (class, rules) = last(&["create table t (a int)", "create index i on t (a)"]);
+    assert_eq!(class, Class::B, "{rules}");
+    assert_eq!(
+        last(&["create table t (a int); create index i on t (a)"]).0,
+        Class::A
+    );
+}
+
+#[test]
+fn a_type_of_an_earlier_file_tells_a_widening_from_a_rewrite() {
+    let table = "create table t (id int primary key, a varchar(10), n int)";
+    for free in [
+        "alter table t alter a type varchar(20)",
+        "alter table t alter a type text",
+        "alter table t alter a type text using a::text",
+    ] {
+        let (class, rules) = last(&[table, free]);
+        assert_eq!(class, Class::A, "{free}: {rules}");
+    }
+    for rewrite in [
+        "alter table t alter n type bigint",
+        "alter table t alter a type varchar(5)",
+        "alter table t alter a type text using lower(a)",
+    ] {
+        let (class, rules) = last(&[table, rewrite]);
+        assert_eq!(class, Class::B, "{rewrite}: {rules}");
+    }
+}
+
+#[test]
+fn a_domain_of_an_earlier_file_rewrites_when_it_has_a_check() {
+    let add = "alter table t add column a d";
+    let (class, rules) = last(&["create domain d as text check (value <> '')", add]);
+    assert_eq!(class, Class::B, "{rules}");
+    let (class, rules) = last(&["create domain d as text", add]);
+    assert_eq!(class, Class::A, "{rules}");
+}
+
+#[test]
+fn a_check_validated_by_an_earlier_file_proves_not_null_and_may_go_after() {
+    let before = [
+        "create table t (a int)",
+        "alter table t add constraint c check (a is not null) not valid",
+        "alter table t validate constraint c",
+    ];
+    let tighten = "alter table t alter a set not null";
+    let (class, rules) = last(&[before[0], before[1], before[2], tighten]);
+    assert_eq!(class, Class::A, "{rules}");
+    let (class, _) = last(&[before[0], before[1], tighten]);
+    assert_eq!(class, Class::B);
+    let drop = "alter table t drop constraint c";
+    let (class, rules) = last(&[before[0], before[1], before[2], tighten, drop]);
+    assert_eq!(class, Class::A, "{rules}");
+}
+
+#[test]
+fn locks_are_those_of_the_text_in_name_order_and_the_strongest_of_each() {
+    let of = |sql: &str| -> Vec<(String, LockMode)> {
+        read(sql).unwrap().statements[0]
+            .locks()
+            .into_iter()
+            .map(|lock| (lock.relation.to_string(), lock.mode))
+            .collect()
+    };
+    let both = LockMode::ShareRowExclusive;
+    assert_eq!(
+        of("alter table z add constraint f foreign key (a) references b (id) not valid"),
+        [("b".to_owned(), both), ("z".to_owned(), both)]
+    );
+    assert_eq!(
+        of("alter table t validate constraint c, add column a int"),
+        [("t".to_owned(), LockMode::AccessExclusive)]
+    );
+    assert_eq!(of("create table t (a int)"), []);
+}
+
+#[test]
+fn objects_are_named_with_their_table_also_inside_a_block() {
+    let script = read("do $$ begin alter table s.t add column \"A\" int; end $$").unwrap();
+    let seen: Vec<String> = script.statements[0]
+        .touches()
+        .iter()
+        .map(|one| {
+            let on = one
+                .on
+                .as_ref()
+                .map_or_else(String::new, |on| format!(" on {on}"));
+            format!("{} {}{on}", one.kind.word(), one.name.name)
+        })
+        .collect();
+    assert_eq!(seen, ["table t", "column A on s.t"]);
+}
+
+#[test]
+fn no_text_makes_the_reader_panic_and_statements_stand_where_they_say() {
+    // Every prefix of hostile text, cut at every character.
+    let hostile = "\u{feff}CREATE FUNCTION f() RETURNS int AS $a$ SELECT ';' $a$ LANGUAGE sql;\r\n/* /* ; */ */ SELECT \"a;\"\"b\", U&'\\0041', E'\\';', $1; \\x ü; CREATE RULE r AS ON INSERT TO t DO ALSO (SELECT 1; SELECT 2); COPY t FROM stdin;\n";
+    for (end, _) in hostile.char_indices() {
+        if let Ok(script) = read(&hostile[..end]) {
+            for statement in &script.statements {
+                assert_eq!(&hostile[statement.span.clone()], statement.text);
+                let again = read(&statement.text).unwrap();
+                assert_eq!(again.statements.len(), 1, "{}", statement.text);
+                assert_eq!(again.statements[0].normalised(), statement.normalised());
+            }
+        }
+    }
+}
