@@ -231,6 +231,10 @@ pub enum Form {
 
 /// CREATE TABLE.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a word of the statement"
+)]
 #[expect(missing_docs, reason = "the parts of the statement")]
 pub struct CreateTable {
     pub table: QualifiedName,

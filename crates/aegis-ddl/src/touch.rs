@@ -156,9 +156,6 @@ fn collect_locks(form: &Form, locks: &mut Locks) {
             );
         }
         Form::CreateTrigger { table, .. } => lock(locks, table, ShareRowExclusive),
-        Form::CreateRule { table, .. }
-        | Form::CreatePolicy { table }
-        | Form::AlterPolicy { table } => lock(locks, table, AccessExclusive),
         Form::AlterSequence { name } => lock(locks, name, ShareRowExclusive),
         Form::Insert { into, .. } => lock(locks, into, RowExclusive),
         Form::Update { table, .. } | Form::Delete { table, .. } => {
@@ -169,7 +166,10 @@ fn collect_locks(form: &Form, locks: &mut Locks) {
                 lock(locks, table, AccessExclusive);
             }
         }
-        Form::Cluster { table: Some(table) } => lock(locks, table, AccessExclusive),
+        Form::CreateRule { table, .. }
+        | Form::CreatePolicy { table }
+        | Form::AlterPolicy { table }
+        | Form::Cluster { table: Some(table) } => lock(locks, table, AccessExclusive),
         Form::Do { body } => {
             for statement in &body.statements {
                 collect_locks(&statement.form, locks);
