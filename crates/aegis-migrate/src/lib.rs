@@ -12,6 +12,7 @@ pub mod lock;
 pub mod mutex;
 pub mod new;
 pub mod plan;
+pub mod run;
 pub mod seal;
 pub mod session;
 pub mod set;

@@ -11,6 +11,7 @@ mod dev;
 mod folder;
 mod foreign;
 mod lint;
+mod run;
 mod set;
 mod standing;
 mod structure;

@@ -1,0 +1,154 @@
+//! Why a run ends early, with the exit codes of the design.
+
+use crate::change::Problems;
+use crate::ledger::LedgerError;
+use crate::mutex::MutexError;
+use crate::session::SessionError;
+use crate::standing::Missing;
+use crate::structure::StructureError;
+
+/// Why a run did not do all that it was asked.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// The folder.
+    #[error(transparent)]
+    Folder(#[from] Problems),
+    /// The session.
+    #[error(transparent)]
+    Session(#[from] SessionError),
+    /// The mutex.
+    #[error(transparent)]
+    Mutex(#[from] MutexError),
+    /// The ledger.
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
+    /// The structure.
+    #[error(transparent)]
+    Structure(#[from] StructureError),
+    /// The catalog.
+    #[error(transparent)]
+    Catalog(#[from] aegis_catalog::Error),
+    /// What was applied is not what stands in the folder.
+    #[error(
+        "history was edited: {0}. What was applied cannot be taken back by editing it; restore the file, and make a new change"
+    )]
+    Edited(String),
+    /// A line before one that is applied.
+    #[error("{0} would run out of order: a later line of its phase is applied. Give it a newer id")]
+    OutOfOrder(String),
+    /// Something must come first.
+    #[error("{0}")]
+    Requires(Box<Missing>),
+    /// The database is newer, and lacks lines of this folder.
+    #[error(
+        "the database knows {unknown}, which this folder does not, and lacks {lacks}: two histories; use the newer folder"
+    )]
+    AheadRefused {
+        /// What only the database knows.
+        unknown: String,
+        /// What only the folder knows.
+        lacks: String,
+    },
+    /// A statement that may not run in this phase.
+    #[error("{file}:{line}: class {class} may not run in phase {phase}: {why}")]
+    Class {
+        /// Its file.
+        file: String,
+        /// From 1.
+        line: usize,
+        /// Its class, decided under the locks.
+        class: String,
+        /// The phase.
+        phase: String,
+        /// Why, and what to do.
+        why: String,
+    },
+    /// The locks could not be had.
+    #[error(
+        "{file}:{line}: the locks could not be had in {tries} tries ({said}); nothing was changed. Look who holds them (pg_blocking_pids), and run again"
+    )]
+    LockBudget {
+        /// Its file.
+        file: String,
+        /// From 1.
+        line: usize,
+        /// How often it was tried.
+        tries: u32,
+        /// What the server said last.
+        said: String,
+    },
+    /// What a step has left cannot be told.
+    #[error("{file}:{line}: {why}")]
+    Unknown {
+        /// Its file.
+        file: String,
+        /// From 1.
+        line: usize,
+        /// What is known, and what to do.
+        why: String,
+    },
+    /// A name that exists and is something else.
+    #[error("{file}:{line}: {why}")]
+    Shape {
+        /// Its file.
+        file: String,
+        /// From 1.
+        line: usize,
+        /// Both shapes.
+        why: String,
+    },
+    /// The server refused a statement.
+    #[error("{file}:{line}: {said} ({sqlstate})")]
+    Sql {
+        /// Its file.
+        file: String,
+        /// From 1.
+        line: usize,
+        /// What the server said.
+        said: String,
+        /// Its code.
+        sqlstate: String,
+    },
+    /// A part that this release does not run.
+    #[error("{what} of {change} is not run by this release; nothing after it was run")]
+    NotRun {
+        /// The change.
+        change: String,
+        /// Which part.
+        what: &'static str,
+    },
+    /// SIGTERM or Ctrl-C.
+    #[error("interrupted; what was under way was cancelled, and the ledger says how it stands")]
+    Interrupted,
+    /// The session.
+    #[error("the session was lost or refused a command of the runner")]
+    Database(#[from] tokio_postgres::Error),
+}
+
+impl RunError {
+    /// The exit code of the design page.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Folder(problems) => problems.exit_code(),
+            Self::NotRun { .. } | Self::OutOfOrder(_) => 2,
+            Self::Mutex(MutexError::Busy { .. }) => 10,
+            Self::Edited(_) => 11,
+            Self::Shape { .. } => 12,
+            Self::Class { .. } => 13,
+            Self::LockBudget { .. } => 14,
+            Self::Unknown { .. } | Self::Structure(StructureError::Unprovable { .. }) => 15,
+            Self::Ledger(LedgerError::Fenced { .. }) => 16,
+            Self::Session(_) | Self::Mutex(MutexError::NotHeld) => 17,
+            Self::AheadRefused { .. } => 19,
+            Self::Requires(_) => 21,
+            Self::Interrupted => 22,
+            Self::Sql { .. }
+            | Self::Mutex(_)
+            | Self::Ledger(_)
+            | Self::Structure(_)
+            | Self::Catalog(_)
+            | Self::Database(_) => 20,
+        }
+    }
+}

@@ -1,0 +1,363 @@
+//! `run`: what is open of a phase, step by step, each with its verdict in the ledger.
+//!
+//! Invariants: the ledger is read after the mutex is had; one statement, one transaction, unless `atomic`; DDL, verdict and epoch
+//! check are one commit; a step that cannot run in a transaction has its intent first; a fresh database has no gates until its
+//! first run has ended whole.
+
+mod error;
+mod outside;
+mod step;
+
+use std::time::Duration;
+
+use aegis_ddl::{Compatible, SourceFile, Statement};
+use serde::Serialize;
+use serde_json::json;
+use tokio_postgres::Client;
+
+use crate::change::{Change, Part, Phase, PhaseOf, sha256};
+use crate::ledger::{self, Step, StepRow, Who};
+use crate::lock::LockLine;
+use crate::mutex::Held;
+use crate::plan::source;
+use crate::set::Set;
+use crate::standing::{Standing, recorded, standing};
+
+pub use error::RunError;
+
+/// How patiently locks are asked for.
+#[derive(Debug, Clone, Copy)]
+pub struct Ladder {
+    /// How long one lock is waited for. Everybody behind it waits too.
+    pub lock_timeout: Duration,
+    /// How long a short statement may take.
+    pub statement_timeout: Duration,
+    /// How often the whole transaction is tried.
+    pub tries: u32,
+    /// For how long it is tried.
+    pub budget: Duration,
+}
+
+impl Default for Ladder {
+    fn default() -> Self {
+        Self {
+            lock_timeout: Duration::from_millis(300),
+            statement_timeout: Duration::from_secs(2),
+            tries: 30,
+            budget: Duration::from_mins(2),
+        }
+    }
+}
+
+/// How a run ended well.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// Something was applied.
+    Applied,
+    /// Everything was there.
+    Nothing,
+    /// The database is newer than the folder, and has all of it.
+    Ahead,
+}
+
+/// What a run did.
+#[derive(Debug, Clone, Serialize)]
+pub struct Summary {
+    /// How it ended.
+    pub outcome: Outcome,
+    /// Steps applied now.
+    pub applied: u32,
+    /// Steps found as they should be.
+    pub reconciled: u32,
+    /// The schema's version: lines of the lock that are done without a gap.
+    pub version: usize,
+    /// Whether the database was fresh.
+    pub fresh: bool,
+    /// The fence of this run.
+    pub epoch: i64,
+}
+
+/// A statement with everything that its run needs.
+struct Work<'a> {
+    step: Step,
+    statement: &'a Statement,
+    source: &'a SourceFile,
+    schema: &'a str,
+    run_as: Option<&'a str>,
+    compatible: &'a [Compatible],
+    server: u32,
+    is_long: bool,
+}
+
+impl Work<'_> {
+    /// As the ledger names it.
+    fn name(&self) -> String {
+        format!("{}#{}", self.step.at, self.step.ordinal)
+    }
+}
+
+/// Runs what is open of `phase`. `told` hears of each step, and its events are kept in the ledger.
+///
+/// # Errors
+/// See [`RunError`]; what was applied before stays, and the ledger says so.
+pub async fn run(
+    held: &mut Held,
+    set: &Set,
+    phase: Phase,
+    ladder: &Ladder,
+    told: &mut (dyn FnMut(&serde_json::Value) + Send),
+) -> Result<Summary, RunError> {
+    set.sealed()?;
+    let fresh = held.ledger.fresh;
+    let who = held.who.clone();
+    let client = &mut held.session.client;
+    let server = u32::try_from(held.session.version_num / 10_000).unwrap_or(0);
+    let stands = standing(set, &recorded(client).await.map_err(baseline)?);
+    if let Some(done) = refused(&stands, phase, held.ledger.dev, fresh)? {
+        return Ok(Summary {
+            outcome: done,
+            applied: 0,
+            reconciled: 0,
+            version: stands.version(),
+            fresh,
+            epoch: who.epoch,
+        });
+    }
+    let steps = ledger::steps(client).await?;
+    let (mut applied, mut reconciled) = (0, 0);
+    let mut done_lines = 0;
+    for (line, change) in set.lines() {
+        let is_open = stands.of(&line.at).is_some_and(|state| !state.is_done());
+        if !is_open || !(fresh || line.at.phase == phase) {
+            continue;
+        }
+        let counts = of_line(
+            client, line, change, &steps, &who, server, fresh, ladder, told,
+        )
+        .await?;
+        applied += counts.0;
+        reconciled += counts.1;
+        done_lines += 1;
+    }
+    if fresh {
+        let transaction = client.transaction().await?;
+        ledger::fence(&transaction, who.epoch).await?;
+        ledger::settled(&transaction).await?;
+        transaction.commit().await?;
+    }
+    let stands = standing(set, &recorded(client).await.map_err(baseline)?);
+    let summary = Summary {
+        outcome: if done_lines > 0 {
+            Outcome::Applied
+        } else {
+            Outcome::Nothing
+        },
+        applied,
+        reconciled,
+        version: stands.version(),
+        fresh,
+        epoch: who.epoch,
+    };
+    tell(
+        client,
+        &who,
+        told,
+        json!({ "event": "ended", "summary": summary }),
+    )
+    .await?;
+    Ok(summary)
+}
+
+fn baseline(error: crate::baseline::BaselineError) -> RunError {
+    match error {
+        crate::baseline::BaselineError::Sql(error) => RunError::Database(error),
+        other => RunError::Ledger(ledger::LedgerError::Unreadable {
+            what: other.to_string(),
+        }),
+    }
+}
+
+/// Why nothing may run; or that nothing has to.
+fn refused(
+    stands: &Standing,
+    phase: Phase,
+    dev: bool,
+    fresh: bool,
+) -> Result<Option<Outcome>, RunError> {
+    let words = |lines: Vec<String>| lines.join(", ");
+    let edited: Vec<String> = stands
+        .edited()
+        .map(|line| line.line.at.to_string())
+        .collect();
+    if !edited.is_empty() && !dev {
+        return Err(RunError::Edited(words(edited)));
+    }
+    let open: Vec<String> = stands
+        .open(phase)
+        .map(|line| line.line.at.to_string())
+        .collect();
+    if !stands.unknown.is_empty() && !dev {
+        if open.is_empty() || stands.is_ahead() {
+            return Ok(Some(Outcome::Ahead));
+        }
+        let unknown = stands.unknown.iter().map(PhaseOf::to_string).collect();
+        return Err(RunError::AheadRefused {
+            unknown: words(unknown),
+            lacks: words(open),
+        });
+    }
+    if let Some(line) = stands.out_of_order(phase).first()
+        && !dev
+    {
+        return Err(RunError::OutOfOrder(line.line.at.to_string()));
+    }
+    if !fresh && let Some(missing) = stands.missing(phase).next() {
+        return Err(RunError::Requires(Box::new(missing.clone())));
+    }
+    Ok(None)
+}
+
+#[expect(
+    clippy::too_many_arguments,
+    reason = "one caller; a struct would only name them twice"
+)]
+async fn of_line(
+    client: &mut Client,
+    line: &LockLine,
+    change: &Change,
+    steps: &[StepRow],
+    who: &Who,
+    server: u32,
+    fresh: bool,
+    ladder: &Ladder,
+    told: &mut (dyn FnMut(&serde_json::Value) + Send),
+) -> Result<(u32, u32), RunError> {
+    let phase = line.at.phase;
+    if phase == Phase::Contract && !fresh {
+        return Err(RunError::NotRun {
+            change: change.id.to_string(),
+            what: "[contract]",
+        });
+    }
+    let sources = sources(change, phase, fresh)?;
+    let compatible: Vec<Compatible> = change
+        .compatible(phase)
+        .iter()
+        .map(|one| Compatible {
+            rule: one.rule.clone(),
+            reason: one.reason.clone(),
+        })
+        .collect();
+    let (mut applied, mut reconciled, mut ordinal) = (0, 0, 0);
+    for source in &sources {
+        let mut works = Vec::new();
+        for statement in &source.script.statements {
+            ordinal += 1;
+            let before = steps
+                .iter()
+                .find(|row| row.at == line.at && row.ordinal == ordinal);
+            let work = Work {
+                step: of_statement(line, source, statement, ordinal),
+                statement,
+                source,
+                schema: &change.schema,
+                run_as: change.run_as.as_deref(),
+                compatible: &compatible,
+                server,
+                is_long: phase != Phase::Expand,
+            };
+            if before.is_some_and(|row| row.state.is_done() && row.sha256 == work.step.sha256) {
+                continue;
+            }
+            works.push((work, before.is_some()));
+        }
+        if source.atomic == Some(true) {
+            let all: Vec<Work<'_>> = works.into_iter().map(|(work, _)| work).collect();
+            step::run(client, &all, who, fresh, ladder).await?;
+            for work in &all {
+                applied += 1;
+                tell(client, who, told, json!({ "event": "step", "step": work.name(), "state": "applied", "file": work.step.file, "line": work.step.line })).await?;
+            }
+            continue;
+        }
+        for (work, begun) in works {
+            let state = if work.statement.transactional() {
+                step::run(client, std::slice::from_ref(&work), who, fresh, ladder).await?;
+                ledger::StepState::Applied
+            } else {
+                outside::run(client, &work, who, begun).await?
+            };
+            if state == ledger::StepState::Reconciled {
+                reconciled += 1;
+            } else {
+                applied += 1;
+            }
+            tell(client, who, told, json!({ "event": "step", "step": work.name(), "state": state.name(), "file": work.step.file, "line": work.step.line })).await?;
+        }
+    }
+    let transaction = client.transaction().await?;
+    ledger::fence(&transaction, who.epoch).await?;
+    ledger::phase_done(&transaction, &line.at, &line.sha256, ordinal, who).await?;
+    transaction.commit().await?;
+    tell(
+        client,
+        who,
+        told,
+        json!({ "event": "phase", "phase": line.at.to_string(), "steps": ordinal }),
+    )
+    .await?;
+    Ok((applied, reconciled))
+}
+
+/// The files of a phase.
+fn sources(change: &Change, phase: Phase, fresh: bool) -> Result<Vec<SourceFile>, RunError> {
+    let mut sources = Vec::new();
+    let not_run = |what| RunError::NotRun {
+        change: change.id.to_string(),
+        what,
+    };
+    for part in change.parts(phase) {
+        match part {
+            Part::Sql { key, file } => {
+                let read = source(change, key, file)
+                    .map_err(|problem| RunError::Folder(problem.into()))?;
+                sources.push(read);
+            }
+            // A fresh database has no rows to move, and nobody who writes either side.
+            Part::Sync(_) | Part::Backfill(_) | Part::Reconcile(_) if fresh => {}
+            Part::Sync(_) => return Err(not_run("[sync]")),
+            Part::Backfill(_) => return Err(not_run("[backfill]")),
+            Part::Reconcile(_) => return Err(not_run("[reconcile]")),
+        }
+    }
+    Ok(sources)
+}
+
+fn of_statement(line: &LockLine, source: &SourceFile, statement: &Statement, ordinal: i32) -> Step {
+    Step {
+        at: line.at.clone(),
+        ordinal,
+        line_sha256: line.sha256.clone(),
+        raw_sha256: sha256(statement.text.as_bytes()),
+        sha256: sha256(statement.normalised().as_bytes()),
+        file: source.path.clone(),
+        line: i32::try_from(statement.line).unwrap_or(i32::MAX),
+        statement: statement.text.clone(),
+        class: if statement.transactional() { "A" } else { "C" }.to_owned(),
+    }
+}
+
+async fn tell(
+    client: &mut Client,
+    who: &Who,
+    told: &mut (dyn FnMut(&serde_json::Value) + Send),
+    event: serde_json::Value,
+) -> Result<(), RunError> {
+    told(&event);
+    let transaction = client.transaction().await?;
+    ledger::fence(&transaction, who.epoch).await?;
+    ledger::event(&transaction, who, &event).await?;
+    transaction.commit().await?;
+    Ok(())
+}
