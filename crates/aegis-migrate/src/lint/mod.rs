@@ -19,6 +19,7 @@ use serde::Serialize;
 
 use crate::change::Problems;
 
+pub use aegis_ddl::rules;
 pub use base::Since;
 pub use sarif::sarif;
 pub use source::{Input, read};

@@ -3,9 +3,8 @@
 use std::path::PathBuf;
 
 use aegis_catalog::{Catalog, Scope};
-use aegis_ddl::rules;
 use aegis_migrate::foreign::Tool;
-use aegis_migrate::lint::{Input, Judged, Known, Since, run as lint, sarif, table, totals};
+use aegis_migrate::lint::{Input, Judged, Known, Since, rules, run as lint, sarif, table, totals};
 use clap::{Args, ValueEnum};
 
 use super::{Place, connect};
