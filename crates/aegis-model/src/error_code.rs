@@ -55,6 +55,8 @@ impl ErrorCode {
     pub const NOT_ADOPTABLE: Self = Self("AEG-0022");
     /// A lock that could not be replayed from nothing.
     pub const REPLAY: Self = Self("AEG-0023");
+    /// A database that is not what was applied to it, or could not be compared.
+    pub const STRUCTURE: Self = Self("AEG-0024");
 
     /// The code as text.
     pub const fn as_str(self) -> &'static str {

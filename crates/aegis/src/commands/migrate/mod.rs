@@ -14,6 +14,7 @@ mod snapshot;
 mod squash;
 mod status;
 mod targets;
+mod verify;
 
 use std::path::PathBuf;
 
@@ -96,6 +97,9 @@ enum Verb {
     Squash(squash::SquashArguments),
     /// Writes structure, sizes and rates of a database into a file, without a row of its data, for lint and plan.
     Snapshot(snapshot::SnapshotArguments),
+    /// Compares a database with what the applied steps made, and with what the lock makes; writes nothing.
+    #[command(after_help = verify::AFTER)]
+    Verify(verify::VerifyArguments),
 }
 
 /// What every verb works on.
@@ -130,6 +134,7 @@ pub(crate) async fn run(
         Verb::Check(check) => status::check(&check, &place).await,
         Verb::Squash(squash) => squash::run(&squash, &place).await,
         Verb::Snapshot(snapshot) => snapshot::run(&snapshot, &place).await,
+        Verb::Verify(verify) => verify::run(&verify, &place).await,
     }
 }
 

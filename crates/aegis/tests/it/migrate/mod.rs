@@ -6,4 +6,5 @@ mod linting;
 mod planning;
 mod sealing;
 mod taking_over;
+mod verifying;
 mod writing;
