@@ -6,6 +6,7 @@
 
 use sha2::{Digest, Sha256};
 use tokio_postgres::Client;
+use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::config::Config;
 use crate::error::StoreError;
@@ -271,6 +272,14 @@ pub async fn verify_against(client: &Client, known: i32) -> Result<(), StoreErro
         });
     }
     Ok(())
+}
+
+/// What a connection around the pooler is made of, for who must make it by itself.
+pub fn direct_parts(config: &Config) -> (&tokio_postgres::Config, MakeRustlsConnect) {
+    match &config.direct {
+        Some(direct) => (direct, config.direct_tls.connector()),
+        None => (&config.postgres, config.tls.connector()),
+    }
 }
 
 /// A connection around the pooler where there is one.

@@ -9,6 +9,9 @@ use std::time::{Duration, Instant};
 use crate::ledger::{self, Ledger, LedgerError, Who};
 use crate::session::Direct;
 
+/// Ends a session and waits for its end. $1 its process.
+pub const TERMINATE: &str = include_str!("../../sql/mutex/terminate.sql");
+
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const PAUSE_MAX: Duration = Duration::from_secs(1);
 

@@ -9,6 +9,7 @@ mod dev;
 mod lint;
 mod new;
 mod plan;
+mod run;
 mod seal;
 mod snapshot;
 mod squash;
@@ -86,6 +87,9 @@ enum Verb {
     New(new::NewArguments),
     /// Shows what each phase would do: every statement with its class, its locks and the size of what it locks.
     Plan(plan::PlanArguments),
+    /// Applies what is open of a phase, each step with its verdict in the ledger of the database.
+    #[command(after_help = run::AFTER)]
+    Run(run::RunArguments),
     /// Replays everything on a private PostgreSQL, then appends what is new to migrations.lock and writes schema.MAJOR.json.
     #[command(after_help = seal::AFTER)]
     Seal(seal::SealArguments),
@@ -97,6 +101,8 @@ enum Verb {
     Squash(squash::SquashArguments),
     /// Writes structure, sizes and rates of a database into a file, without a row of its data, for lint and plan.
     Snapshot(snapshot::SnapshotArguments),
+    /// Ends the session that holds the mutex of a database's ledger.
+    Unlock(run::UnlockArguments),
     /// Compares a database with what the applied steps made, and with what the lock makes; writes nothing.
     #[command(after_help = verify::AFTER)]
     Verify(verify::VerifyArguments),
@@ -129,11 +135,13 @@ pub(crate) async fn run(
         Verb::Lint(lint) => lint::run(&lint, &place).await,
         Verb::New(new) => new::run(&new, &place),
         Verb::Plan(plan) => plan::run(&plan, &place).await,
+        Verb::Run(run) => run::run(&run, &place).await,
         Verb::Seal(seal) => seal::run(&seal, &place).await,
         Verb::Status => status::status(&place).await,
         Verb::Check(check) => status::check(&check, &place).await,
         Verb::Squash(squash) => squash::run(&squash, &place).await,
         Verb::Snapshot(snapshot) => snapshot::run(&snapshot, &place).await,
+        Verb::Unlock(unlock) => run::unlock(&unlock, &place).await,
         Verb::Verify(verify) => verify::run(&verify, &place).await,
     }
 }
