@@ -3,13 +3,10 @@
 //! Invariants: it is made and written only under the mutex; each write is in a transaction that has seen its own epoch
 //! ([`fence`]); a step that cannot run in a transaction has its intent committed before it begins.
 
-use std::collections::BTreeMap;
-
 use serde_json::Value;
 use tokio_postgres::{Client, GenericClient, Row};
 
 use crate::change::{ChangeId, Phase, PhaseOf};
-use crate::standing::Recorded;
 
 /// The tables, in the order in which they are made. Each is idempotent.
 const TABLES: [&str; 5] = [
@@ -211,43 +208,6 @@ pub async fn steps(client: &impl GenericClient) -> Result<Vec<StepRow>, LedgerEr
         .collect()
 }
 
-/// The phases as [`crate::standing`] compares them: whole ones, and begun ones.
-pub async fn recorded(client: &impl GenericClient) -> Result<Vec<Recorded>, LedgerError> {
-    let mut found: BTreeMap<PhaseOf, Recorded> = BTreeMap::new();
-    for step in steps(client).await? {
-        let row = found.entry(step.at.clone()).or_insert_with(|| Recorded {
-            at: step.at.clone(),
-            sha256: step.line_sha256.clone(),
-            whole: false,
-            steps_done: 0,
-            open: None,
-        });
-        if step.state.is_done() {
-            row.steps_done += 1;
-        } else if row.open.is_none() {
-            row.open = Some(format!("{} (step {})", step.state.name(), step.ordinal));
-        }
-    }
-    let rows = client
-        .query(include_str!("../../sql/ledger/phases.sql"), &[])
-        .await?;
-    for row in &rows {
-        let steps: i32 = row.try_get("steps")?;
-        let at = at(row)?;
-        found.insert(
-            at.clone(),
-            Recorded {
-                at,
-                sha256: row.try_get("line_sha256")?,
-                whole: true,
-                steps_done: steps.unsigned_abs(),
-                open: None,
-            },
-        );
-    }
-    Ok(found.into_values().collect())
-}
-
 fn at(row: &Row) -> Result<PhaseOf, LedgerError> {
     let (change, phase): (String, String) = (row.try_get("change")?, row.try_get("phase")?);
     format!("{change}:{phase}")
@@ -354,7 +314,7 @@ pub async fn write(
     said: Option<&str>,
 ) -> Result<(), LedgerError> {
     let (change, phase) = parts(&step.at);
-    client
+    let written = client
         .execute(
             include_str!("../../sql/ledger/step.sql"),
             &[
@@ -379,6 +339,11 @@ pub async fn write(
             ],
         )
         .await?;
+    if written == 0 {
+        return Err(LedgerError::Unreadable {
+            what: format!("{}#{} as applied already", step.at, step.ordinal),
+        });
+    }
     Ok(())
 }
 

@@ -10,13 +10,13 @@ mod step;
 
 use std::time::Duration;
 
-use aegis_ddl::{Compatible, SourceFile, Statement};
+use aegis_ddl::{Class, Compatible, SourceFile, Statement};
 use serde::Serialize;
 use serde_json::json;
 use tokio_postgres::Client;
 
 use crate::change::{Change, Part, Phase, PhaseOf, sha256};
-use crate::ledger::{self, Step, StepRow, Who};
+use crate::ledger::{self, Step, StepRow, StepState, Who};
 use crate::lock::LockLine;
 use crate::mutex::Held;
 use crate::plan::source;
@@ -94,6 +94,14 @@ impl Work<'_> {
     /// As the ledger names it.
     fn name(&self) -> String {
         format!("{}#{}", self.step.at, self.step.ordinal)
+    }
+
+    /// The step with the class that was found when it ran.
+    fn step_of(&self, class: Class) -> Step {
+        Step {
+            class: class.to_string(),
+            ..self.step.clone()
+        }
     }
 }
 
@@ -270,7 +278,14 @@ async fn of_line(
             if before.is_some_and(|row| row.state.is_done() && row.sha256 == work.step.sha256) {
                 continue;
             }
-            works.push((work, before.is_some()));
+            // A failed step has looked at what it left: nothing.
+            let begun = before.is_some_and(|row| {
+                matches!(
+                    row.state,
+                    StepState::Intent | StepState::Unknown | StepState::Interrupted
+                )
+            });
+            works.push((work, begun));
         }
         if source.atomic == Some(true) {
             let all: Vec<Work<'_>> = works.into_iter().map(|(work, _)| work).collect();
@@ -284,11 +299,11 @@ async fn of_line(
         for (work, begun) in works {
             let state = if work.statement.transactional() {
                 step::run(client, std::slice::from_ref(&work), who, fresh, ladder).await?;
-                ledger::StepState::Applied
+                StepState::Applied
             } else {
-                outside::run(client, &work, who, begun).await?
+                outside::run(client, &work, who, begun, fresh).await?
             };
-            if state == ledger::StepState::Reconciled {
+            if state == StepState::Reconciled {
                 reconciled += 1;
             } else {
                 applied += 1;
@@ -344,7 +359,8 @@ fn of_statement(line: &LockLine, source: &SourceFile, statement: &Statement, ord
         file: source.path.clone(),
         line: i32::try_from(statement.line).unwrap_or(i32::MAX),
         statement: statement.text.clone(),
-        class: if statement.transactional() { "A" } else { "C" }.to_owned(),
+        // Decided when it runs.
+        class: "undecided".to_owned(),
     }
 }
 

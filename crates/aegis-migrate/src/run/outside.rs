@@ -25,10 +25,11 @@ pub(super) async fn run(
     work: &Work<'_>,
     who: &Who,
     begun: bool,
+    fresh: bool,
 ) -> Result<StepState, RunError> {
     let search_path = format!("SET search_path = {}, pg_catalog", quote(work.schema));
     client.batch_execute(&search_path).await?;
-    let ran = guarded(client, work, who, begun).await;
+    let ran = guarded(client, work, who, begun, fresh).await;
     // The first error is what is told.
     let reset = client
         .batch_execute("RESET ROLE; SET search_path = pg_catalog, pg_temp; SET lock_timeout = 0; SET statement_timeout = 0")
@@ -43,7 +44,12 @@ async fn guarded(
     work: &Work<'_>,
     who: &Who,
     begun: bool,
+    fresh: bool,
 ) -> Result<StepState, RunError> {
+    let transaction = client.transaction().await?;
+    let class = super::step::decide(&transaction, work, fresh).await?;
+    transaction.rollback().await?;
+    let step = work.step_of(class);
     if let Found::Whole = found(client, work, begun).await? {
         if !begun && !is_drop(work) {
             // Equal, and no row: somebody else's, or a ledger that was lost. Taken for done, and said so.
@@ -53,7 +59,7 @@ async fn guarded(
         ledger::fence(&transaction, who.epoch).await?;
         ledger::write(
             &transaction,
-            &work.step,
+            &step,
             StepState::Reconciled,
             who,
             None,
@@ -67,7 +73,7 @@ async fn guarded(
     let transaction = client.transaction().await?;
     ledger::fence(&transaction, who.epoch).await?;
     let looked = before(&transaction, &reach).await?;
-    ledger::write(&transaction, &work.step, StepState::Intent, who, None, None).await?;
+    ledger::write(&transaction, &step, StepState::Intent, who, None, None).await?;
     transaction.commit().await?;
 
     if let Some(role) = work.run_as {
@@ -77,9 +83,6 @@ async fn guarded(
     }
     // A lock time-out would cut a concurrent build short for any old snapshot, and leave an invalid index.
     let made = client.batch_execute(&work.statement.text).await;
-    if work.run_as.is_some() {
-        client.batch_execute("RESET ROLE").await?;
-    }
     if let Err(error) = made {
         let Some(db) = error.as_db_error() else {
             return Err(RunError::Unknown {
@@ -91,7 +94,17 @@ async fn guarded(
             });
         };
         let (said, code) = (db.message().to_owned(), db.code().code().to_owned());
-        super::step::failed(client, work, who, &code, &said).await?;
+        if work.run_as.is_some() {
+            client.batch_execute("RESET ROLE").await?;
+        }
+        // What our build left is ours; what appears later is not.
+        let left = left_behind(client, work).await?;
+        let state = if left {
+            StepState::Unknown
+        } else {
+            StepState::Failed
+        };
+        super::step::failed(client, work, who, state, &code, &said).await?;
         return Err(RunError::Sql {
             file: work.step.file.clone(),
             line: work.statement.line,
@@ -99,20 +112,29 @@ async fn guarded(
             sqlstate: code,
         });
     }
+    if work.run_as.is_some() {
+        client.batch_execute("RESET ROLE").await?;
+    }
     let transaction = client.transaction().await?;
     ledger::fence(&transaction, who.epoch).await?;
     looked.record(&transaction, &work.name()).await?;
-    ledger::write(
-        &transaction,
-        &work.step,
-        StepState::Applied,
-        who,
-        None,
-        None,
-    )
-    .await?;
+    ledger::write(&transaction, &step, StepState::Applied, who, None, None).await?;
     transaction.commit().await?;
     Ok(StepState::Applied)
+}
+
+/// Whether a refused build left its index.
+async fn left_behind(client: &Client, work: &Work<'_>) -> Result<bool, RunError> {
+    let Form::CreateIndex(create) = &work.statement.form else {
+        return Ok(true);
+    };
+    let Some(index) = &create.index else {
+        return Ok(true);
+    };
+    let table = create.table.resolve(work.schema);
+    let name = Name::new(&*table.schema, &*index.name);
+    let there = standing(client, &name, None, Some(&table)).await?;
+    Ok(matches!(there, IndexStanding::Invalid { .. }))
 }
 
 fn is_drop(work: &Work<'_>) -> bool {

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use aegis_catalog::{Scope, quote, read_within};
-use aegis_ddl::{Context, SourceFile, Statement, judge};
+use aegis_ddl::{Class, Context, SourceFile, Statement, judge};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, Transaction};
 
@@ -84,7 +84,7 @@ async fn attempt(
                 return Err(error.into());
             };
             let (said, code) = (db.message().to_owned(), db.code().code().to_owned());
-            failed(client, work, who, &code, &said).await?;
+            failed(client, work, who, StepState::Failed, &code, &said).await?;
             return Err(RunError::Sql {
                 file: work.step.file.clone(),
                 line: work.statement.line,
@@ -94,15 +94,32 @@ async fn attempt(
         }
     }
     // The verdict is in the same commit: after a lost answer the ledger tells the next run which it was.
-    transaction.commit().await.map_err(|error| {
-        let work = &works[0];
-        RunError::Unknown {
+    let Err(error) = transaction.commit().await else {
+        return Ok(Try::Done);
+    };
+    let Some(work) = works.last() else {
+        return Err(error.into());
+    };
+    match error.as_db_error() {
+        // A deferred constraint, for example: definitely nothing of it is there.
+        Some(db) => {
+            let (said, code) = (db.message().to_owned(), db.code().code().to_owned());
+            failed(client, work, who, StepState::Failed, &code, &said).await?;
+            Err(RunError::Sql {
+                file: work.step.file.clone(),
+                line: work.statement.line,
+                said,
+                sqlstate: code,
+            })
+        }
+        None => Err(RunError::Unknown {
             file: work.step.file.clone(),
             line: work.statement.line,
-            why: format!("the answer to COMMIT did not arrive ({error}); run again: the ledger, which is in the same commit, tells"),
-        }
-    })?;
-    Ok(Try::Done)
+            why: format!(
+                "the answer to COMMIT did not arrive ({error}); run again: the ledger, which is in the same commit, tells"
+            ),
+        }),
+    }
 }
 
 enum Refused {
@@ -145,7 +162,7 @@ async fn inside(
         lock(transaction, work, index == 0)
             .await
             .map_err(at(index))?;
-        decide(transaction, work, fresh).await?;
+        let class = decide(transaction, work, fresh).await?;
         let reach = Reach::of(work.statement, work.schema);
         let before = before(transaction, &reach).await?;
         if let Some(role) = work.run_as {
@@ -161,7 +178,15 @@ async fn inside(
             .await
             .map_err(at(index))?;
         before.record(transaction, &work.name()).await?;
-        ledger::write(transaction, &work.step, StepState::Applied, who, None, None).await?;
+        ledger::write(
+            transaction,
+            &work.step_of(class),
+            StepState::Applied,
+            who,
+            None,
+            None,
+        )
+        .await?;
     }
     Ok(())
 }
@@ -197,15 +222,13 @@ async fn lock(
     Ok(())
 }
 
-/// The class again, with the catalog as it is now: its tables are locked.
-async fn decide(
+/// The class again, with the catalog as it is now: in a transaction, its tables are locked. On a fresh database nothing is live,
+/// so only what is refused everywhere is.
+pub(super) async fn decide(
     transaction: &Transaction<'_>,
     work: &Work<'_>,
     fresh: bool,
-) -> Result<(), RunError> {
-    if fresh {
-        return Ok(());
-    }
+) -> Result<Class, RunError> {
     let names = work
         .statement
         .touches()
@@ -214,29 +237,21 @@ async fn decide(
         .chain(work.statement.locks().into_iter().map(|lock| lock.relation))
         .map(|name| name.resolve(work.schema));
     let catalog = read_within(transaction, &Scope::objects(names)).await?;
-    let verdict = verdict(work, &catalog, work.server);
-    if let Some(why) = verdict {
-        return Err(why);
-    }
-    Ok(())
-}
-
-fn verdict(work: &Work<'_>, catalog: &aegis_catalog::Catalog, server: u32) -> Option<RunError> {
     let mut file: SourceFile = work.source.clone();
     file.script.statements = before_and(work);
-    let report = judge(
-        &[file],
-        &Context {
-            server,
-            catalog: Some(catalog),
-            schema: work.schema,
-            fresh: false,
-            compatible: work.compatible,
-        },
-    );
-    let last = report.verdicts.last()?;
-    if last.passes {
-        return None;
+    let context = Context {
+        server: work.server,
+        catalog: Some(&catalog),
+        schema: work.schema,
+        fresh,
+        compatible: work.compatible,
+    };
+    let report = judge(&[file], &context);
+    let Some(last) = report.verdicts.last() else {
+        return Ok(Class::E);
+    };
+    if last.passes || fresh && last.class == Class::C {
+        return Ok(last.class);
     }
     let why: Vec<String> = last
         .findings
@@ -249,11 +264,11 @@ fn verdict(work: &Work<'_>, catalog: &aegis_catalog::Catalog, server: u32) -> Op
             )
         })
         .collect();
-    Some(RunError::Class {
+    Err(RunError::Class {
         file: work.step.file.clone(),
         line: work.statement.line,
         class: last.class.to_string(),
-        phase: format!("{:?}", work.source.phase).to_lowercase(),
+        phase: work.step.at.phase.to_string(),
         why: if why.is_empty() {
             "it is long, or cannot run in a transaction: it belongs to phase migrate".to_owned()
         } else {
@@ -278,6 +293,7 @@ pub(super) async fn failed(
     client: &mut Client,
     work: &Work<'_>,
     who: &Who,
+    state: StepState,
     sqlstate: &str,
     said: &str,
 ) -> Result<(), RunError> {
@@ -286,7 +302,7 @@ pub(super) async fn failed(
     ledger::write(
         &transaction,
         &work.step,
-        StepState::Failed,
+        state,
         who,
         Some(sqlstate),
         Some(said),

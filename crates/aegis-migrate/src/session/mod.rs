@@ -85,6 +85,14 @@ pub enum SessionError {
         /// Host and port.
         place: String,
     },
+    /// Set to read only.
+    #[error(
+        "{place}: this role's sessions in this database are set to read only (default_transaction_read_only); somebody wants no writes here, so nothing is done"
+    )]
+    ReadOnly {
+        /// Host and port.
+        place: String,
+    },
     /// Another database than was named.
     #[error("this is database {found}, and {wanted} was named")]
     OtherDatabase {
@@ -260,6 +268,9 @@ async fn prove(
     }
     if row.try_get("standby").map_err(get)? {
         return Err(SessionError::Standby { place });
+    }
+    if row.try_get::<_, String>("read_only").map_err(get)? == "on" {
+        return Err(SessionError::ReadOnly { place });
     }
     let database: String = row.try_get("database").map_err(get)?;
     if let Some(wanted) = config.get_dbname()

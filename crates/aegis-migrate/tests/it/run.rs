@@ -33,6 +33,9 @@ fn change(folder: Folder, id: &str, expand: &str, migrate: Option<&str>) -> Fold
     let mut folder = folder.with(&format!("{id}/expand.sql"), expand);
     if let Some(sql) = migrate {
         toml.push_str("[migrate]\nsql = \"migrate.sql\"\n");
+        if sql.contains("UNIQUE") {
+            toml.push_str("compatible = [{ rule = \"new-write-restriction\", reason = \"nobody writes duplicates\" }]\n");
+        }
         folder = folder.with(&format!("{id}/migrate.sql"), sql);
     }
     folder.with(&format!("{id}/change.toml"), toml)
@@ -444,4 +447,114 @@ async fn what_a_step_made_is_in_the_structure_that_verify_expects() {
     assert!(drifted.steps.is_wrong(), "{drifted:?}");
     let found = ledger::find(&db.admin).await.unwrap().unwrap();
     assert!(!found.fresh && found.epoch == 1);
+}
+
+#[tokio::test]
+async fn a_step_outside_of_a_transaction_is_judged_too_and_the_ledger_keeps_the_class() {
+    let db = used().await;
+    let wrong = set("CREATE INDEX CONCURRENTLY i ON app.users (name);", None);
+    let error = ran(&db, &wrong, Phase::Expand).await.unwrap_err();
+    assert_eq!(error.exit_code(), 13, "{error}");
+    let class: String = {
+        let right = set(
+            "CREATE TABLE app.x (id int);",
+            Some("CREATE INDEX CONCURRENTLY i ON app.users (name);"),
+        );
+        let other = used().await;
+        ran(&other, &right, Phase::Expand).await.unwrap();
+        ran(&other, &right, Phase::Migrate).await.unwrap();
+        other
+            .admin
+            .query_one(
+                "SELECT string_agg(class, '' ORDER BY phase) FROM aegis_migrate.step",
+                &[],
+            )
+            .await
+            .unwrap()
+            .get(0)
+    };
+    assert_eq!(class, "AC");
+}
+
+#[tokio::test]
+async fn a_commit_that_the_server_refuses_is_a_failure_and_no_unknown() {
+    let db = used().await;
+    db.admin
+        .batch_execute(
+            "CREATE TABLE app.child (id bigint, u bigint REFERENCES app.users (id) DEFERRABLE INITIALLY DEFERRED)",
+        )
+        .await
+        .unwrap();
+    let set = set("INSERT INTO app.child (id, u) VALUES (1, 99);", None);
+    let error = ran(&db, &set, Phase::Expand).await.unwrap_err();
+    assert_eq!(error.exit_code(), 20, "{error}");
+    assert_eq!(state(&db, 1).await, ("failed".to_owned(), 1));
+}
+
+#[tokio::test]
+async fn an_invalid_index_that_came_after_our_failure_is_not_ours() {
+    let db = used().await;
+    let set = set(
+        "CREATE TABLE app.x (id int);",
+        Some("CREATE UNIQUE INDEX CONCURRENTLY u ON app.users (name, missing);"),
+    );
+    ran(&db, &set, Phase::Expand).await.unwrap();
+    assert_eq!(
+        ran(&db, &set, Phase::Migrate)
+            .await
+            .unwrap_err()
+            .exit_code(),
+        20
+    );
+    assert_eq!(
+        db.admin
+            .query_one(
+                "SELECT state FROM aegis_migrate.step WHERE phase = 'migrate'",
+                &[]
+            )
+            .await
+            .unwrap()
+            .get::<_, String>(0),
+        "failed"
+    );
+}
+
+#[tokio::test]
+async fn a_database_that_is_set_to_read_only_is_left_alone() {
+    let db = used().await;
+    db.admin
+        .batch_execute(&format!(
+            "ALTER DATABASE {} SET default_transaction_read_only = on",
+            db.name()
+        ))
+        .await
+        .unwrap();
+    let config = db.url().parse().unwrap();
+    let error = Direct::connect(&config, NoTls, "a test").await.unwrap_err();
+    assert!(error.to_string().contains("read only"), "{error}");
+}
+
+#[tokio::test]
+async fn mg_07_a_lost_session_stops_the_run_and_nothing_goes_on_without_the_lock() {
+    let db = used().await;
+    let mut old = held(&db, Duration::ZERO).await.unwrap();
+    db.admin
+        .query(
+            "SELECT pg_terminate_backend($1, 10000)",
+            &[&old.session.pid],
+        )
+        .await
+        .unwrap();
+    let set = set("CREATE TABLE app.a (id int);", None);
+    run(&mut old, &set, Phase::Expand, &ladder(), &mut |_| {})
+        .await
+        .unwrap_err();
+    let there: Option<String> = db
+        .admin
+        .query_one("SELECT to_regclass('app.a')::text", &[])
+        .await
+        .unwrap()
+        .get(0);
+    assert_eq!(there, None);
+    assert_eq!(ran(&db, &set, Phase::Expand).await.unwrap().applied, 1);
 }
