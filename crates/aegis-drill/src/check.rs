@@ -13,8 +13,8 @@ use crate::history::{Event, Line};
 use crate::oracle::CLASSES;
 use crate::oracle::record::{Entry, What};
 
-/// A write that a trigger sees so much after the lease has ended was let through by a wrong guard; below it lie the guard's
-/// moment and the trigger's, in one statement on a busy machine.
+/// A statement that arrived in time and waited for a lock has to be judged after the wait. Nearer than this to the end of the
+/// lease, the guard's moment and the trigger's may lie on two sides of it, on a busy machine.
 const LATE_MS: i64 = 500;
 const EXAMPLES_MAX: usize = 20;
 const RECONCILING: i16 = 4;
@@ -41,6 +41,10 @@ pub struct Found {
     pub lost: u64,
     /// Effects beyond the first of an operation, by class; `own_sql` is the handler's own row.
     pub effects_doubled: BTreeMap<String, u64>,
+    /// What became of the operations whose process was frozen between its last look at the lease and the call, by class. The
+    /// second effect of a queryable one, which nothing on our side can prevent, is counted here and not among the doubled ones.
+    #[serde(default)]
+    pub window: BTreeMap<String, WindowFound>,
     /// Blind operations that were sent more than once.
     pub blind_repeated: u64,
     /// Writes that were let through under a claim that was over.
@@ -84,6 +88,17 @@ pub struct CutFound {
     pub doubled: u64,
     /// Waiting for a person.
     pub in_queue: u64,
+}
+
+/// Operations whose process woke up in the window, after their task had been taken over and had ended.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WindowFound {
+    /// Tasks.
+    pub tasks: u64,
+    /// Requests that reached the outside, the takeover's among them.
+    pub requests: u64,
+    /// Effects beyond the first.
+    pub doubled: u64,
 }
 
 impl Found {
@@ -131,6 +146,7 @@ pub fn check(evidence: &Evidence) -> Found {
     found.tasks = accepted.len() as u64;
     let effects = effects(&evidence.oracle);
     tasks(evidence, &accepted, &mut found);
+    window(evidence, &mut found);
     outside(evidence, &effects, &mut found);
     moves(&evidence.facts.moves, &mut found);
     reports(evidence, &mut found);
@@ -200,9 +216,14 @@ fn outside(evidence: &Evidence, effects: &HashMap<&str, u64>, found: &mut Found)
             by_task.insert((&entry.task, &entry.class));
         }
     }
+    let in_window = in_window(evidence);
     for (operation, count) in effects {
         if *count > 1 {
             let class = class_of.get(operation).copied().unwrap_or("unknown");
+            // The frozen process sends once: a third effect is somebody else's.
+            if class == "queryable" && *count == 2 && in_window.contains(operation) {
+                continue;
+            }
             *found.effects_doubled.entry(class.to_owned()).or_default() += count - 1;
             found.example(|| format!("doubled: {class} operation {operation} has {count} effects"));
         }
@@ -257,6 +278,55 @@ fn outside(evidence: &Evidence, effects: &HashMap<&str, u64>, found: &mut Found)
     }
 }
 
+/// Operations of the tasks whose process was frozen in the window.
+fn in_window(evidence: &Evidence) -> HashSet<&str> {
+    let tasks: HashSet<Uuid> = evidence
+        .history
+        .iter()
+        .filter_map(|line| match line.event {
+            Event::Window { task, .. } => Some(task),
+            _ => None,
+        })
+        .collect();
+    let operations = evidence.facts.operations.iter();
+    operations
+        .filter(|one| tasks.contains(&one.task))
+        .map(|one| one.id.as_str())
+        .collect()
+}
+
+fn window(evidence: &Evidence, found: &mut Found) {
+    for line in &evidence.history {
+        let Event::Window { task, class } = &line.event else {
+            continue;
+        };
+        let task = task.to_string();
+        let of = |what: &[What]| {
+            count(
+                evidence
+                    .oracle
+                    .iter()
+                    .filter(|entry| entry.task == task && what.contains(&entry.what)),
+            )
+        };
+        let one = found.window.entry(class.clone()).or_default();
+        one.tasks += 1;
+        one.requests += of(&[What::Applied, What::Replayed, What::Refused]);
+        one.doubled += of(&[What::Applied]).saturating_sub(1);
+    }
+}
+
+/// Was this move of an owned row let through after the owner's lease?
+///
+/// A guard judges after its statement arrived: a lease that was over then is proof, whatever the machine was busy with, and so
+/// is a lease that is not there. One that ended while the statement waited is proof only when it is long over.
+fn is_late(one: &Move) -> bool {
+    match (one.arrived_late_ms, one.late_ms) {
+        (Some(arrived), Some(seen)) => arrived > 0 || seen > LATE_MS,
+        _ => true,
+    }
+}
+
 fn moves(moves: &[Move], found: &mut Found) {
     let mut claims: HashSet<(Uuid, i64)> = HashSet::new();
     let mut taken: HashSet<Uuid> = HashSet::new();
@@ -283,14 +353,13 @@ fn moves(moves: &[Move], found: &mut Found) {
             }
         }
         let over = one.late_ms.unwrap_or(i64::MIN);
-        // In place and at one epoch: whoever takes a lost worker's task back raises it in the first of his writes.
-        let in_place = one.new_claim.is_some()
-            && one.new_claim == one.old_claim
-            && one.new_epoch == Some(one.old_epoch);
-        let written = one.old_owner.is_some() && (one.succeeded || in_place);
-        if written && over > LATE_MS {
+        // What nobody executes is taken back without a guard, and has no owner or another epoch after the first of these writes.
+        // Whatever else moves an owned row does so on the owner's behalf.
+        let let_go = one.new_owner.is_none() && one.new_claim.is_none();
+        let takes_back = one.housekeeping && (let_go || one.new_epoch != Some(one.old_epoch));
+        if one.old_owner.is_some() && !takes_back && is_late(one) {
             found.late_accepted += 1;
-            found.example(|| format!("late: task {task} was written {over} ms after its lease"));
+            found.example(|| format!("late: task {task} was written after its lease: {one:?}"));
         }
         if one.old_owner.is_some() && one.new_owner.is_none() && one.new_rev.is_some() && over > 0 {
             taken.insert(task);

@@ -25,6 +25,7 @@ fn line(event: Event) -> Line {
 fn entry(class: &str, what: What) -> Entry {
     Entry {
         seq: 0,
+        ns: 0,
         what,
         class: class.to_owned(),
         operation: "op".to_owned(),
@@ -49,7 +50,8 @@ fn claim(epoch: i64) -> Move {
         crashes: 0,
         worker_state: Some(0),
         late_ms: None,
-        succeeded: false,
+        arrived_late_ms: None,
+        housekeeping: false,
     }
 }
 
@@ -59,6 +61,7 @@ fn write() -> Move {
         old_owner: Some(ONE),
         old_claim: Some(TWO),
         late_ms: Some(-1000),
+        arrived_late_ms: Some(-1010),
         ..claim(1)
     }
 }
@@ -201,31 +204,101 @@ fn a_claim_that_was_stolen_or_given_twice_is_found() {
     assert_eq!((back.stale_accepted, back.broken()), (1, 1));
 }
 
+/// What is found when the whole history's last write is this one.
+fn written(arrived_late_ms: Option<i64>, late_ms: Option<i64>, other: &Move) -> Found {
+    changed(|evidence| {
+        evidence.facts.moves[1] = Move {
+            late_ms,
+            arrived_late_ms,
+            ..other.clone()
+        };
+    })
+}
+
 #[test]
-fn a_write_after_its_lease_is_found_and_a_reapers_is_not() {
-    let late = |new_epoch| {
+fn a_write_that_arrived_after_its_lease_is_found_whatever_it_does() {
+    let completed = Move {
+        new_epoch: None,
+        new_rev: None,
+        new_owner: None,
+        new_claim: None,
+        ..write()
+    };
+    let failed = Move {
+        new_owner: None,
+        new_claim: None,
+        ..write()
+    };
+    let handed_back = Move {
+        new_epoch: Some(2),
+        ..failed.clone()
+    };
+    for one in [write(), completed, failed, handed_back] {
+        // By a millisecond, and the machine is no excuse.
+        let late = written(Some(1), Some(2), &one);
+        assert_eq!((late.late_accepted, late.broken()), (1, 1), "{one:?}");
+        let in_time = written(Some(-1), Some(400), &one);
+        assert_eq!(in_time.broken(), 0, "{one:?}");
+        let waited = written(Some(-1), Some(900), &one);
+        assert_eq!((waited.late_accepted, waited.broken()), (1, 1));
+    }
+}
+
+#[test]
+fn a_write_of_an_owner_without_a_lease_is_late() {
+    let late = written(None, None, &write());
+    assert_eq!((late.late_accepted, late.broken()), (1, 1));
+}
+
+#[test]
+fn housekeeping_takes_back_after_the_lease_and_does_nothing_else_then() {
+    let by_housekeeping = |new_epoch| Move {
+        new_epoch,
+        housekeeping: true,
+        ..write()
+    };
+    for taken_back in [Some(2), None] {
+        let found = written(Some(5000), Some(5001), &by_housekeeping(taken_back));
+        assert_eq!(found.broken(), 0, "{taken_back:?}");
+    }
+    let let_go = Move {
+        new_owner: None,
+        new_claim: None,
+        ..by_housekeeping(Some(1))
+    };
+    assert_eq!(written(Some(5000), Some(5001), &let_go).broken(), 0);
+    let wrote = written(Some(5000), Some(5001), &by_housekeeping(Some(1)));
+    assert_eq!((wrote.late_accepted, wrote.broken()), (1, 1));
+}
+
+#[test]
+fn the_window_excuses_a_queryable_operation_only() {
+    let in_window = |class: &str, second: What| {
         changed(|evidence| {
-            evidence.facts.moves[1] = Move {
-                late_ms: Some(900),
-                new_epoch: Some(new_epoch),
-                ..write()
-            };
+            evidence.history[2] = line(Event::Window {
+                task: A,
+                class: class.to_owned(),
+            });
+            evidence.oracle = vec![entry(class, What::Applied), entry(class, second)];
         })
     };
-    assert_eq!((late(1).late_accepted, late(1).broken()), (1, 1));
-    assert_eq!(late(2).broken(), 0);
-    let completed = changed(|evidence| {
-        evidence.facts.moves[1] = Move {
-            late_ms: Some(900),
-            new_epoch: None,
-            new_rev: None,
-            new_owner: None,
-            new_claim: None,
-            succeeded: true,
-            ..write()
-        };
+    let queryable = in_window("queryable", What::Applied);
+    assert_eq!(queryable.broken(), 0, "{:?}", queryable.examples);
+    let one = &queryable.window["queryable"];
+    assert_eq!((one.tasks, one.requests, one.doubled), (1, 2, 1));
+    let thrice = changed(|evidence| {
+        evidence.history[2] = line(Event::Window {
+            task: A,
+            class: "queryable".to_owned(),
+        });
+        evidence.oracle = vec![entry("queryable", What::Applied); 3];
     });
-    assert_eq!((completed.late_accepted, completed.broken()), (1, 1));
+    assert_eq!(thrice.doubled(), 2);
+    for class in ["idempotent", "fenced"] {
+        let found = in_window(class, What::Applied);
+        assert_eq!((found.doubled(), found.broken()), (1, 1), "{class}");
+        assert_eq!(in_window(class, What::Replayed).broken(), 0, "{class}");
+    }
 }
 
 #[test]

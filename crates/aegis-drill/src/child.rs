@@ -44,6 +44,19 @@ impl Program {
     /// # Errors
     /// It cannot be started.
     pub fn start(&self, name: &str, arguments: &[OsString]) -> Result<Process, DrillError> {
+        self.start_with(name, arguments, &[])
+    }
+
+    /// The same with variables in its environment.
+    ///
+    /// # Errors
+    /// It cannot be started.
+    pub fn start_with(
+        &self,
+        name: &str,
+        arguments: &[OsString],
+        variables: &[(&'static str, OsString)],
+    ) -> Result<Process, DrillError> {
         let log = self.folder.join(format!("{name}.log"));
         let file = OpenOptions::new()
             .append(true)
@@ -61,6 +74,7 @@ impl Program {
             .arg("drill")
             .args(arguments)
             .env("AEGIS_CONFIG", "/dev/null")
+            .envs(variables.iter().cloned())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::from(file))

@@ -15,6 +15,7 @@ const TASKS: &str = include_str!("../sql/tasks.sql");
 const OPERATIONS: &str = include_str!("../sql/operations.sql");
 const DRAINS: &str = include_str!("../sql/drains.sql");
 const BUSY: &str = include_str!("../sql/busy.sql");
+const STILL_HELD: &str = include_str!("../sql/still_held.sql");
 const WAITING: &str = include_str!("../sql/waiting.sql");
 
 /// A move of a task's row; without the new values it left the table.
@@ -44,8 +45,10 @@ pub struct Move {
     pub worker_state: Option<i16>,
     /// How long the old owner's lease was over; negative while it held.
     pub late_ms: Option<i64>,
-    /// It left the table and stands in the history as succeeded.
-    pub succeeded: bool,
+    /// The same when the statement arrived: no guard in it can have judged earlier.
+    pub arrived_late_ms: Option<i64>,
+    /// By a statement that takes back what nobody executes, and has no guard for that.
+    pub housekeeping: bool,
 }
 
 /// A task where it stands at the end.
@@ -137,6 +140,15 @@ pub async fn waiting(client: &Client) -> Result<i64, DrillError> {
 pub async fn busy(client: &Client) -> Result<Vec<i32>, DrillError> {
     let rows = client.query(BUSY, &[]).await?;
     Ok(rows.into_iter().map(|row| row.get(0)).collect())
+}
+
+/// Does the claim at this epoch still hold the task?
+///
+/// # Errors
+/// The database cannot be read.
+pub async fn still_held(client: &Client, task: Uuid, epoch: i64) -> Result<bool, DrillError> {
+    let row = client.query_one(STILL_HELD, &[&task, &epoch]).await?;
+    Ok(row.get(0))
 }
 
 /// Reads everything.

@@ -84,6 +84,25 @@ pub enum Event {
         /// What the database answered: `applied`, `fenced` or `unknown`.
         answer: String,
     },
+    /// A worker saw its wall clock part from the monotonic one.
+    Clock {
+        /// By so much since it looked last.
+        moved_ms: i64,
+    },
+    /// An execution freezes its process in the call of its operation, after its last look at the lease.
+    Window {
+        /// The task.
+        task: Uuid,
+        /// The operation's class.
+        class: String,
+    },
+    /// It was woken, sent its request, and heard this.
+    Woken {
+        /// The task.
+        task: Uuid,
+        /// The answer's status; `None`: no answer.
+        status: Option<u16>,
+    },
     /// The supervisor made a fault.
     Fault {
         /// Its name.
@@ -159,7 +178,7 @@ pub(crate) fn read_lines<T: for<'de> Deserialize<'de>>(
         .collect()
 }
 
-fn now_ns() -> i64 {
+pub(crate) fn now_ns() -> i64 {
     clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(0, |time| {
         time.tv_sec()
             .saturating_mul(1_000_000_000)

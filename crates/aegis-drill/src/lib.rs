@@ -5,6 +5,7 @@
 //! | --- | --- |
 //! | what breaks, and when | [`fault`] |
 //! | the supervisor | [`run`] |
+//! | clocks that are moved | [`faketime`] |
 //! | processes, ended by their own handle | [`child`] |
 //! | workers, and a frozen one that reports too late | [`worker`], [`zombie`] |
 //! | the proxy before PostgreSQL that cuts at a statement's frames | [`proxy`] |
@@ -23,6 +24,7 @@ pub mod check;
 pub mod child;
 pub mod error;
 pub mod facts;
+pub mod faketime;
 pub mod fault;
 pub mod history;
 pub mod oracle;

@@ -6,18 +6,21 @@
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::getpid;
 
 use aegis_worker::points::{Listener, Reached, Subject};
 use aegis_worker::{
-    Budgets, Class, Config, Exit, HttpCall, HttpPolicy, OperationCall, Probe, Store, TaskContext,
-    TaskError, TaskHandler, Worker, WorkerHandle,
+    Budgets, CallError, Class, Config, Exit, HttpCall, HttpPolicy, OperationCall, Probe, Store,
+    TaskContext, TaskError, TaskHandler, Worker, WorkerHandle,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::error::DrillError;
-use crate::history::{Event, History};
+use crate::history::{Event, History, now_ns};
 use crate::oracle::{CALM, CLASSES, REQUEST_LIFE};
 
 /// The kind of the drill's tasks.
@@ -28,6 +31,9 @@ pub const LEASE: Duration = Duration::from_secs(2);
 const DEADLINE: Duration = Duration::from_secs(5);
 /// Below the oracle's lateness, so that a late effect is a lost answer.
 const CALL_TIMEOUT: Duration = Duration::from_millis(300);
+/// A clock that runs does not move so much between two looks.
+const CLOCK_MOVED_MS: i64 = 60_000;
+const STOPS_WITHIN: Duration = Duration::from_millis(100);
 const COUNTS_EVERY: Duration = Duration::from_millis(100);
 const OWN_SQL: &str = include_str!("../sql/own.sql");
 
@@ -50,6 +56,8 @@ pub struct WorkerOptions {
     pub slots: usize,
     /// Every execution stops here, for ever: the cut's word.
     pub hold_at: Option<String>,
+    /// The process freezes itself in its first call, after the last look at the lease, and sends when it is woken.
+    pub freeze: bool,
 }
 
 /// What a task is asked to do.
@@ -66,6 +74,7 @@ struct Handler {
     oracle: String,
     client: reqwest::Client,
     history: Arc<History>,
+    freeze: bool,
 }
 
 #[derive(Debug, Deserialize)]
@@ -87,6 +96,7 @@ pub async fn work(options: WorkerOptions) -> Result<Exit, DrillError> {
             .timeout(Duration::from_secs(2))
             .build()?,
         history: Arc::clone(&history),
+        freeze: options.freeze,
     };
     let mut config = Config::from_url(&options.url)?
         .with_pool_size(3)
@@ -136,8 +146,16 @@ pub async fn work(options: WorkerOptions) -> Result<Exit, DrillError> {
 async fn count(handle: WorkerHandle, history: Arc<History>) {
     let mut last = None;
     let mut beat = tokio::time::interval(COUNTS_EVERY);
+    let mut apart = apart_ms();
     loop {
         beat.tick().await;
+        let moved_ms = apart_ms() - apart;
+        if moved_ms.abs() > CLOCK_MOVED_MS {
+            apart += moved_ms;
+            if history.tell(Event::Clock { moved_ms }).is_err() {
+                return;
+            }
+        }
         let now = counts(&handle);
         if last.as_ref() != Some(&now) {
             if history.tell(now.clone()).is_err() {
@@ -146,6 +164,13 @@ async fn count(handle: WorkerHandle, history: Arc<History>) {
             last = Some(now);
         }
     }
+}
+
+/// How far the wall clock is from the monotonic one.
+fn apart_ms() -> i64 {
+    let wall = SystemTime::now().duration_since(UNIX_EPOCH);
+    let wall_ms = wall.map_or(0, |since| since.as_millis());
+    i64::try_from(wall_ms).unwrap_or_default() - now_ns() / 1_000_000
 }
 
 fn counts(handle: &WorkerHandle) -> Event {
@@ -228,6 +253,22 @@ impl Handler {
             .request(&body)
             .timeout(CALL_TIMEOUT)
             .quiet(REQUEST_LIFE);
+        if self.freeze {
+            let url = format!("{}/{class}", self.oracle);
+            let call = |asked| self.freeze_and_send(url.clone(), class, asked);
+            let done = match class {
+                "idempotent" => operation.class(Class::Idempotent).execute(call).await,
+                "fenced" => operation.class(Class::Fenced).execute(call).await,
+                "queryable" => {
+                    operation
+                        .probe(|asked| self.probe(asked))
+                        .execute(call)
+                        .await
+                }
+                _ => operation.class(Class::Blind).execute(call).await,
+            };
+            return Ok(done?);
+        }
         let done = match class {
             "idempotent" => operation.class(Class::Idempotent).http(call).await,
             "fenced" => operation.class(Class::Fenced).http(call).await,
@@ -235,6 +276,52 @@ impl Handler {
             _ => operation.class(Class::Blind).http(call).await,
         };
         Ok(done?)
+    }
+
+    /// Stops this process where no look at the lease comes any more, and sends when somebody has woken it up.
+    async fn freeze_and_send(
+        &self,
+        url: String,
+        class: &'static str,
+        asked: OperationCall,
+    ) -> Result<Value, CallError> {
+        let not_sent = |message: String| CallError::turned_away(message);
+        let task = asked.task;
+        let request = self
+            .client
+            .post(url)
+            .header(CALM, "1")
+            .header("Aegis-Operation", &asked.id)
+            .header("Idempotency-Key", &asked.id)
+            .header("Aegis-Task", task.to_string())
+            .header("Fencing-Token", asked.fencing_token.to_string());
+        let window = Event::Window {
+            task,
+            class: class.to_owned(),
+        };
+        self.history
+            .tell(window)
+            .map_err(|error| not_sent(error.to_string()))?;
+        kill(getpid(), Signal::SIGSTOP).map_err(|errno| not_sent(errno.to_string()))?;
+        // A request that has left cannot be called back, so it must not end with this future.
+        let history = Arc::clone(&self.history);
+        let sent = tokio::spawn(async move {
+            // This thread may run on for a moment until the signal stops all of them, and nothing may leave before that.
+            tokio::time::sleep(STOPS_WITHIN).await;
+            let status = request
+                .send()
+                .await
+                .ok()
+                .map(|answer| answer.status().as_u16());
+            history.tell(Event::Woken { task, status }).ok();
+            status
+        });
+        match sent.await {
+            Ok(Some(200)) => Ok(Value::Null),
+            _ => Err(CallError::Doubtful {
+                message: "the answer of a late request".to_owned(),
+            }),
+        }
     }
 
     async fn probe(&self, asked: OperationCall) -> Result<Probe<Value>, TaskError> {

@@ -20,6 +20,8 @@ use crate::worker::KIND;
 
 const LEASE_MS: i64 = 1000;
 const TRIES: usize = 60;
+/// On a busy machine there is nothing to claim for a while.
+const CLAIM_TRIES: usize = 1500;
 
 /// What it reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,7 +76,7 @@ pub async fn haunt(url: &str, history: &Path, report: Report) -> Result<(), Dril
 async fn claim(store: &Store) -> Result<Held, DrillError> {
     let worker = Uuid::now_v7();
     store.register(registration(worker)?).await?;
-    for _ in 0..TRIES {
+    for _ in 0..CLAIM_TRIES {
         store.tick(worker).await?;
         let request = AcquireRequest {
             worker,

@@ -8,13 +8,15 @@ use serde::{Deserialize, Serialize};
 
 use super::behaviour::Behaviour;
 use crate::error::DrillError;
-use crate::history::read_lines;
+use crate::history::{now_ns, read_lines};
 
 /// One line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
     /// Its number, from 0, without a gap.
     pub seq: u64,
+    /// CLOCK_MONOTONIC of the machine.
+    pub ns: i64,
     /// What happened.
     pub what: What,
     /// The class.
@@ -68,6 +70,7 @@ impl Record {
     /// Writes one line and syncs it; gives its number.
     pub(super) fn append(&mut self, mut entry: Entry) -> io::Result<u64> {
         entry.seq = self.next;
+        entry.ns = now_ns();
         let mut bytes = serde_json::to_vec(&entry).map_err(io::Error::other)?;
         bytes.push(b'\n');
         self.file.write_all(&bytes)?;

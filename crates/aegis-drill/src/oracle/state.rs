@@ -118,6 +118,7 @@ impl State {
 fn entry(asked: &Asked, call: u32, what: What, behaviour: Option<Behaviour>) -> Entry {
     Entry {
         seq: 0,
+        ns: 0,
         what,
         class: asked.class.to_owned(),
         operation: asked.operation.clone(),

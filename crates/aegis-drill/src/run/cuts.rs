@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use aegis_store::{Config, NewTask, Store};
 
-use super::stage::Stage;
+use super::stage::{Stage, Stops};
 use super::submit::{task, until_accepted};
 use crate::error::DrillError;
 use crate::history::{self, Event};
@@ -19,7 +19,7 @@ const CUTS: [&str; 4] = ["before", "dispatched", "ran", "stored"];
 /// One worker holds so many of each class.
 const AT_ONCE: usize = 50;
 const CLASSES: usize = 4;
-const STAND_WITHIN: Duration = Duration::from_mins(1);
+const STAND_WITHIN: Duration = Duration::from_mins(3);
 /// From the kill until everything has ended.
 const END_WITHIN: Duration = Duration::from_mins(5);
 
@@ -37,7 +37,7 @@ pub(super) async fn hold_and_kill(stage: &mut Stage, each: usize) -> Result<(), 
             let now = left.min(AT_ONCE);
             left -= now;
             let all = now * CLASSES;
-            let worker = stage.worker(&format!("{QUEUE}-{cut}-{left}"), all, Some(cut))?;
+            let worker = stage.worker(&format!("{QUEUE}-{cut}-{left}"), all, Stops::At(cut))?;
             let queue = format!("{QUEUE}-{cut}-{left}");
             let batch: Result<Vec<NewTask>, DrillError> = (n..n + all as u64)
                 .map(|n| task(&queue, format!("{cut}-{n}"), Work { n, calm: true }))
@@ -54,7 +54,7 @@ pub(super) async fn hold_and_kill(stage: &mut Stage, each: usize) -> Result<(), 
             }
             worker.kill().await;
             for _ in 0..2 {
-                let taker = stage.worker(&queue, all, None)?;
+                let taker = stage.worker(&queue, all, Stops::Never)?;
                 stage.takers.push(taker);
             }
             // A round at a time: the next worker must find the machine free.

@@ -1,9 +1,13 @@
-//! A frozen process that reports too late, as the supervisor sees it: woken after its lease, and started again when the
-//! database was away while it claimed.
+//! A frozen process that reports too late, as the supervisor sees it: woken when its task has been taken back, and started
+//! again when the database was away while it claimed.
+//!
+//! Invariant: it is woken only when the database says that its claim is over. A clock that was moved, or a machine that is busy,
+//! makes a lease longer than it looks from here.
 
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
+use uuid::Uuid;
 
 use super::stage::{Stage, with_parent};
 use crate::child::Process;
@@ -11,14 +15,15 @@ use crate::error::DrillError;
 use crate::history::{self, Event};
 use crate::zombie::Report;
 
-/// Its lease is one second; then its task is taken back and claimed again.
+/// Its lease is one second; then its task is taken back and mostly claimed again.
 const FROZEN: Duration = Duration::from_millis(3500);
 const STARTS_MAX: usize = 8;
 
 pub(super) struct Late {
     report: Report,
     process: Option<Process>,
-    claimed: Option<Instant>,
+    /// When it was seen to hold a task, which one, and at which epoch.
+    claimed: Option<(Instant, Uuid, i64)>,
     starts: usize,
     reported: bool,
 }
@@ -63,7 +68,7 @@ impl Late {
         Ok(())
     }
 
-    pub(super) fn look(&mut self, stage: &Stage) -> Result<(), DrillError> {
+    pub(super) async fn look(&mut self, stage: &Stage) -> Result<(), DrillError> {
         let Some(process) = &mut self.process else {
             return Ok(());
         };
@@ -75,8 +80,8 @@ impl Late {
         };
         for line in &lines {
             match &line.event {
-                Event::Claimed { .. } if self.claimed.is_none() => {
-                    self.claimed = Some(Instant::now());
+                Event::Claimed { task, epoch } if self.claimed.is_none() => {
+                    self.claimed = Some((Instant::now(), *task, *epoch));
                 }
                 Event::Late { answer, .. } => self.reported = answer != "unknown",
                 _ => {}
@@ -87,7 +92,10 @@ impl Late {
             if !self.reported && self.starts < STARTS_MAX {
                 self.again(stage)?;
             }
-        } else if self.claimed.is_some_and(|at| at.elapsed() > FROZEN) {
+        } else if let Some((at, task, epoch)) = self.claimed
+            && at.elapsed() > FROZEN
+            && stage.claim_is_over(task, epoch).await
+        {
             process.signal(Signal::SIGCONT);
         }
         Ok(())

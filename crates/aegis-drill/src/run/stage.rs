@@ -5,7 +5,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use aegis_devpg::Server;
@@ -13,14 +13,17 @@ use aegis_store::Config;
 use aegis_store::install::install;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::task::spawn_blocking;
 use tokio_postgres::NoTls;
+use uuid::Uuid;
 
 use super::Options;
 use super::pooler::Pooler;
 use crate::child::{Process, Program};
 use crate::error::DrillError;
 use crate::facts;
+use crate::faketime;
+use crate::fault::Fault;
 use crate::history::{self, Event, History};
 use crate::proxy::Proxy;
 
@@ -30,6 +33,16 @@ const EXHAUSTED_FOR: Duration = Duration::from_millis(1500);
 /// Bounds the workers of the longest run.
 const STARTED_MAX: usize = 100_000;
 const SLOTS: usize = 4;
+
+/// Where a worker's executions stop for ever, or its process until it is woken.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Stops<'a> {
+    Never,
+    /// At a cut of their operation.
+    At(&'a str),
+    /// In the call of its operation, after the last look at the lease.
+    InTheWindow,
+}
 
 pub(super) struct Stage {
     pub(super) program: Program,
@@ -55,11 +68,16 @@ pub(super) struct Stage {
     pooler: Option<Pooler>,
     /// Names of workers that went through it.
     pooled: Vec<String>,
+    /// The library that moves clocks, where it is installed.
+    faketime: Option<PathBuf>,
+    /// How often the server refused a connection while it was exhausted.
+    refused: Arc<AtomicU64>,
 }
 
 impl Stage {
     pub(super) async fn start(options: &Options) -> Result<Self, DrillError> {
         let fetch = options.fetch_postgres;
+        let faketime = faketime::library();
         let server = spawn_blocking(move || {
             Server::start(&aegis_devpg::Options {
                 fetch,
@@ -103,6 +121,8 @@ impl Stage {
             lates: AtomicUsize::new(0),
             pooler: Pooler::start(proxy.port(), server.socket_dir())?,
             pooled: Vec::new(),
+            faketime,
+            refused: Arc::default(),
             proxy,
             direct_url: server.url("aegis_engine", "postgres"),
             admin_url,
@@ -121,7 +141,7 @@ impl Stage {
     pub(super) fn start_worker(&mut self) -> Result<(), DrillError> {
         let pooled = |name: &String| self.workers.iter().any(|worker| worker.name == *name);
         let through = self.pooler.is_some() && !self.pooled.iter().any(pooled);
-        let worker = self.worker_at("default", SLOTS, None, through)?;
+        let worker = self.worker_at("default", SLOTS, Stops::Never, through)?;
         if through {
             self.pooled.push(worker.name.clone());
         }
@@ -134,16 +154,16 @@ impl Stage {
         &mut self,
         queue: &str,
         slots: usize,
-        hold_at: Option<&str>,
+        stops: Stops<'_>,
     ) -> Result<Process, DrillError> {
-        self.worker_at(queue, slots, hold_at, false)
+        self.worker_at(queue, slots, stops, false)
     }
 
     fn worker_at(
         &mut self,
         queue: &str,
         slots: usize,
-        hold_at: Option<&str>,
+        stops: Stops<'_>,
         pooled: bool,
     ) -> Result<Process, DrillError> {
         self.started += 1;
@@ -170,13 +190,60 @@ impl Stage {
             slots.to_string().into(),
         ]
         .into();
-        if let Some(at) = hold_at {
-            words.extend(["--hold-at".into(), at.into()]);
+        match stops {
+            Stops::Never => {}
+            Stops::At(cut) => words.extend(["--hold-at".into(), cut.into()]),
+            Stops::InTheWindow => words.push("--freeze".into()),
         }
         if pooler.is_some() {
             words.extend(["--direct-url".into(), direct.into()]);
         }
-        self.program.start(&name, &with_parent(&words))
+        let mut variables = Vec::new();
+        if let Some(library) = &self.faketime {
+            let clock = self.clock_of(&name);
+            faketime::set(&clock, 0)?;
+            variables.extend(faketime::variables(library, &clock));
+        }
+        self.program
+            .start_with(&name, &with_parent(&words), &variables)
+    }
+
+    fn clock_of(&self, name: &str) -> PathBuf {
+        self.program.folder.join(format!("{name}.clock"))
+    }
+
+    /// Does this machine have what the fault needs?
+    pub(super) fn can_make(&self, fault: Fault) -> bool {
+        match fault {
+            Fault::WorkerClocks => self.faketime.is_some(),
+            _ => true,
+        }
+    }
+
+    /// Sets the wall clocks of all workers of now; false when that cannot be done here.
+    pub(super) fn set_worker_clocks(&self, offset_s: i64) -> Result<bool, DrillError> {
+        if self.faketime.is_none() {
+            return Ok(false);
+        }
+        for worker in &self.workers {
+            faketime::set(&self.clock_of(&worker.name), offset_s)?;
+        }
+        Ok(!self.workers.is_empty())
+    }
+
+    /// Is this claim over by the database's word? A database that cannot say so has not ended it.
+    pub(super) async fn claim_is_over(&self, task: Uuid, epoch: i64) -> bool {
+        match facts::connect(&self.admin_url).await {
+            Ok(admin) => facts::still_held(&admin, task, epoch)
+                .await
+                .is_ok_and(|held| !held),
+            Err(_) => false,
+        }
+    }
+
+    /// How often the server refused a connection while it was exhausted.
+    pub(super) fn refused(&self) -> u64 {
+        self.refused.load(Ordering::Relaxed)
     }
 
     /// How many executions workers behind the pooler began; `None`: there is no pooler.
@@ -261,28 +328,29 @@ impl Stage {
         Ok(())
     }
 
-    /// Takes every place at the server and cuts everybody; gives how often the server refused.
-    pub(super) fn exhaust(&self) -> JoinHandle<u64> {
+    /// Takes every place at the server and cuts everybody.
+    pub(super) fn exhaust(&self) {
         let url = self.direct_url.clone();
-        let all = tokio::spawn(async move {
+        let refused = Arc::clone(&self.refused);
+        tokio::spawn(async move {
+            let before = refused.load(Ordering::Relaxed);
             let began = Instant::now();
-            let (mut held, mut refused) = (Vec::new(), 0);
+            let mut held = Vec::new();
             // On a busy machine it takes longer until every place is taken.
             while began.elapsed() < EXHAUSTED_FOR
-                || (refused == 0 && began.elapsed() < EXHAUSTED_FOR * 8)
+                || (refused.load(Ordering::Relaxed) == before
+                    && began.elapsed() < EXHAUSTED_FOR * 8)
             {
                 if let Ok((client, connection)) = tokio_postgres::connect(&url, NoTls).await {
                     tokio::spawn(connection);
                     held.push(client);
                 } else {
-                    refused += 1;
+                    refused.fetch_add(1, Ordering::Relaxed);
                     tokio::time::sleep(Duration::from_millis(10)).await;
                 }
             }
-            refused
         });
         self.proxy.cut_all();
-        all
     }
 
     /// Ends the workers in order, and kills what does not end.

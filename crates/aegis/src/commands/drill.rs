@@ -65,6 +65,8 @@ enum Verb {
         #[arg(long)]
         hold_at: Option<String>,
         #[arg(long)]
+        freeze: bool,
+        #[arg(long)]
         parent: u32,
     },
     /// A process of a drill that freezes with a claim and reports too late.
@@ -140,6 +142,7 @@ pub(crate) async fn run(arguments: DrillArguments, output: Output) -> Result<Exi
             queue,
             slots,
             hold_at,
+            freeze,
             parent,
         } => {
             die_with_parent(parent)?;
@@ -152,6 +155,7 @@ pub(crate) async fn run(arguments: DrillArguments, output: Output) -> Result<Exi
                 queue,
                 slots,
                 hold_at,
+                freeze,
             };
             Ok(Exit::Worker(work(options).await?.code()))
         }

@@ -1,0 +1,265 @@
+//! Makes the faults of a schedule, and what comes due after them: who is woken up, who reports late.
+//!
+//! Invariants: a fault waits for what it needs (a worker that holds tasks) within a bound; one that was not made is not counted;
+//! what was scheduled is made again until it has happened. Must never signal what the drill has not started.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::Signal;
+use rand::rngs::StdRng;
+use rand::{RngExt as _, SeedableRng as _};
+
+use super::Options;
+use super::late::Late;
+use super::sometimes::{again, sometimes};
+use super::stage::Stage;
+use crate::check::{Evidence, check};
+use crate::child::Process;
+use crate::error::DrillError;
+use crate::fault::{Fault, schedule};
+use crate::history::Event;
+use crate::proxy::{Does, Place};
+use crate::worker::LEASE;
+use crate::zombie;
+
+const LOOK: Duration = Duration::from_millis(50);
+/// After the last fault everything has to end in so long; later is stranded. Far above what it takes: only what is stuck for
+/// ever is meant.
+const SETTLE: Duration = Duration::from_mins(5);
+/// After the database was away it takes a moment until somebody holds a task again.
+const BUSY_WITHIN: Duration = Duration::from_secs(20);
+/// How long the run goes on until all that was scheduled has happened.
+const HAPPENS_WITHIN: Duration = Duration::from_mins(4);
+const AGAIN_AFTER: Duration = Duration::from_secs(4);
+
+/// What is under way while things break.
+pub(super) struct Drill {
+    random: StdRng,
+    pub(super) faults: BTreeMap<String, u64>,
+    thaw: Vec<(Instant, String)>,
+    late: Vec<Late>,
+}
+
+impl Drill {
+    pub(super) fn new(seed: u64) -> Self {
+        Self {
+            random: StdRng::seed_from_u64(seed ^ 0x5eed),
+            faults: BTreeMap::new(),
+            thaw: Vec::new(),
+            late: Vec::new(),
+        }
+    }
+
+    pub(super) async fn break_things(
+        &mut self,
+        stage: &mut Stage,
+        options: &Options,
+    ) -> Result<(), DrillError> {
+        let length = Duration::from_secs_f64(options.minutes * 60.0);
+        let began = Instant::now();
+        for planned in schedule(options.seed, length) {
+            let at = Duration::from_millis(planned.at_ms);
+            while began.elapsed() < at {
+                self.look(stage).await?;
+                tokio::time::sleep(LOOK).await;
+            }
+            self.make(stage, planned.fault).await?;
+        }
+        while began.elapsed() < length {
+            self.look(stage).await?;
+            tokio::time::sleep(LOOK).await;
+        }
+        self.until_it_happened(stage, options).await
+    }
+
+    /// A busy machine is slow and no reason to be void: what was scheduled and has not happened is made again, while work goes
+    /// on, until it has, or the bound is over.
+    async fn until_it_happened(
+        &mut self,
+        stage: &mut Stage,
+        options: &Options,
+    ) -> Result<(), DrillError> {
+        let length = Duration::from_secs_f64(options.minutes * 60.0);
+        let deadline = Instant::now() + HAPPENS_WITHIN;
+        loop {
+            let mut missing = BTreeSet::new();
+            for planned in schedule(options.seed, length) {
+                let fault = planned.fault;
+                if !self.faults.contains_key(fault.name()) && stage.can_make(fault) {
+                    missing.insert(fault);
+                }
+            }
+            // A database that is just away cannot say what has happened.
+            let happened = match stage.evidence().await {
+                Ok(evidence) => Some(self.happened(stage, &evidence)),
+                Err(DrillError::Sql(_)) => None,
+                Err(other) => return Err(other),
+            };
+            let waits = happened.as_ref().is_none_or(|happened| {
+                let never = happened.iter().filter(|(_, count)| **count == 0);
+                let names: Vec<&String> = never.map(|(name, _)| name).collect();
+                missing.extend(names.iter().filter_map(|name| again(name)));
+                !names.is_empty()
+            });
+            if (!waits && missing.is_empty()) || Instant::now() > deadline {
+                return Ok(());
+            }
+            for fault in missing {
+                self.make(stage, fault).await?;
+            }
+            let next = Instant::now() + AGAIN_AFTER;
+            while Instant::now() < next {
+                self.look(stage).await?;
+                tokio::time::sleep(LOOK).await;
+            }
+        }
+    }
+
+    /// What has to happen, with how often it did.
+    pub(super) fn happened(&self, stage: &Stage, evidence: &Evidence) -> BTreeMap<String, u64> {
+        let found = check(evidence);
+        let cuts = stage.proxy.cuts();
+        sometimes(&self.faults, &found, evidence, stage.refused(), &cuts)
+    }
+
+    /// Has everybody been woken up, and reported?
+    pub(super) fn is_over(&self) -> bool {
+        self.thaw.is_empty() && self.late.iter().all(Late::done)
+    }
+
+    async fn make(&mut self, stage: &mut Stage, fault: Fault) -> Result<(), DrillError> {
+        let kind = fault.name().to_owned();
+        stage.history.tell(Event::Fault { kind: kind.clone() })?;
+        // False where every worker is frozen already: a fault that was not made is not counted.
+        let mut made = true;
+        match fault {
+            Fault::WorkerKilled => {
+                let worker = match self.holder(stage).await? {
+                    Some(n) => Some(stage.workers.swap_remove(n)),
+                    None => self.pick(stage),
+                };
+                if let Some(worker) = worker {
+                    worker.kill().await;
+                } else {
+                    made = false;
+                }
+            }
+            Fault::WorkerTerminated => {
+                let worker = match self.holder(stage).await? {
+                    Some(n) => Some(stage.workers.swap_remove(n)),
+                    None => self.pick(stage),
+                };
+                if let Some(worker) = worker {
+                    worker.signal(Signal::SIGTERM);
+                    stage.leaving.push(worker);
+                } else {
+                    made = false;
+                }
+            }
+            Fault::WorkerFrozen => {
+                if let Some(n) = self.holder(stage).await? {
+                    let worker = &stage.workers[n];
+                    made = worker.signal(Signal::SIGSTOP);
+                    self.thaw
+                        .push((Instant::now() + LEASE * 5 / 2, worker.name.clone()));
+                } else {
+                    made = false;
+                }
+            }
+            Fault::LateSuccess => self
+                .late
+                .push(Late::start(stage, zombie::Report::Complete)?),
+            Fault::LateFailure => self.late.push(Late::start(stage, zombie::Report::Fail)?),
+            Fault::PostgresRestarted => stage.restart().await?,
+            Fault::PostgresImmediate => stage.immediate().await?,
+            Fault::PostgresKilled => stage.crash().await?,
+            Fault::CutBefore | Fault::CutAfter | Fault::CutReplied => {
+                if let Some(place) = fault.cut() {
+                    stage.proxy.arm(place, Does::Commit);
+                    for _ in 0..4 {
+                        stage.proxy.arm(place, Does::Write);
+                    }
+                }
+            }
+            Fault::HalfOpen => stage.proxy.arm(Place::Silent, Does::Write),
+            Fault::HousekeepingLate => stage.proxy.arm(Place::Late, Does::Housekeep),
+            Fault::Exhausted => stage.exhaust(),
+            Fault::WorkerClocks => {
+                let days = self.random.random_range(1..=30);
+                let sign = if self.random.random_bool(0.5) { 1 } else { -1 };
+                made = stage.set_worker_clocks(sign * days * 86_400)?;
+            }
+        }
+        if made {
+            *self.faults.entry(kind).or_default() += 1;
+        }
+        stage.replace_ended()
+    }
+
+    /// Where a worker that is awake and holds tasks stands, waited for within a bound: to kill or drain one that does nothing
+    /// shows nothing.
+    async fn holder(&mut self, stage: &mut Stage) -> Result<Option<usize>, DrillError> {
+        let deadline = Instant::now() + BUSY_WITHIN;
+        while Instant::now() < deadline {
+            let busy = stage.busy().await;
+            let held = |one: &Process| {
+                self.is_awake(one) && one.pid().is_some_and(|pid| busy.contains(&pid))
+            };
+            if let Some(n) = stage.workers.iter().position(held) {
+                return Ok(Some(n));
+            }
+            self.look(stage).await?;
+            tokio::time::sleep(LOOK).await;
+        }
+        Ok(None)
+    }
+
+    /// It is not one that was stopped and has still to go on.
+    fn is_awake(&self, worker: &Process) -> bool {
+        self.thaw.iter().all(|(_, name)| *name != worker.name)
+    }
+
+    /// A worker that is awake, out of the stage's hands.
+    fn pick(&mut self, stage: &mut Stage) -> Option<Process> {
+        let awake: Vec<usize> = (0..stage.workers.len())
+            .filter(|n| self.is_awake(&stage.workers[*n]))
+            .collect();
+        if awake.is_empty() {
+            return None;
+        }
+        let n = awake[self.random.random_range(0..awake.len())];
+        Some(stage.workers.swap_remove(n))
+    }
+
+    /// What is due: frozen workers that go on, late reports, workers that have ended.
+    pub(super) async fn look(&mut self, stage: &mut Stage) -> Result<(), DrillError> {
+        let now = Instant::now();
+        self.thaw.retain(|(at, name)| {
+            if now < *at {
+                return true;
+            }
+            for worker in stage.workers.iter().filter(|one| one.name == *name) {
+                worker.signal(Signal::SIGCONT);
+            }
+            false
+        });
+        for late in &mut self.late {
+            late.look(stage).await?;
+        }
+        stage.replace_ended()
+    }
+
+    /// Waits until nothing runs and nothing is late; false when that took too long.
+    pub(super) async fn settle(&mut self, stage: &mut Stage) -> Result<bool, DrillError> {
+        let deadline = Instant::now() + SETTLE;
+        while Instant::now() < deadline {
+            self.look(stage).await?;
+            if self.is_over() && stage.all_ended().await {
+                return Ok(true);
+            }
+            tokio::time::sleep(LOOK * 4).await;
+        }
+        Ok(false)
+    }
+}

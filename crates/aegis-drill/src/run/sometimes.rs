@@ -1,0 +1,146 @@
+//! What has to happen in a run, so that it tells something.
+//!
+//! Invariant: what has not happened stands there with 0. Must never leave a fault that was made without its "sometimes".
+
+use std::collections::BTreeMap;
+
+use crate::check::{Evidence, Found};
+use crate::fault::Fault;
+use crate::history::Event;
+use crate::oracle::behaviour::Behaviour;
+use crate::oracle::record::{Entry, What};
+use crate::proxy::Cuts;
+
+/// What has to happen in a run with these faults, and how often it did.
+pub(super) fn sometimes(
+    faults: &BTreeMap<String, u64>,
+    found: &Found,
+    evidence: &Evidence,
+    refused: u64,
+    cuts: &Cuts,
+) -> BTreeMap<String, u64> {
+    let made = |fault: Fault| faults.contains_key(fault.name());
+    let behaved = |entry: &&Entry, how: Behaviour| {
+        entry.behaviour == Some(how) && matches!(entry.what, What::Applied | What::Lost)
+    };
+    let oracle = |how| count(evidence.oracle.iter().filter(|entry| behaved(entry, how)));
+    let late = |how: &str| {
+        count(evidence.history.iter().filter(|line| {
+            matches!(&line.event, Event::Late { report, answer, .. } if report == how && answer == "fenced")
+        }))
+    };
+    let mut sometimes = BTreeMap::from([
+        (
+            "effect_with_a_lost_answer".to_owned(),
+            oracle(Behaviour::AnswerLost),
+        ),
+        ("request_lost".to_owned(), oracle(Behaviour::RequestLost)),
+        (
+            "effect_after_the_caller_gave_up".to_owned(),
+            oracle(Behaviour::Late),
+        ),
+        (
+            "error_after_the_effect".to_owned(),
+            oracle(Behaviour::ErrorAfter),
+        ),
+        (
+            "probe_asked".to_owned(),
+            count(
+                evidence
+                    .oracle
+                    .iter()
+                    .filter(|entry| matches!(entry.what, What::ProbedHappened | What::ProbedNot)),
+            ),
+        ),
+        (
+            "first_result_replayed".to_owned(),
+            count(
+                evidence
+                    .oracle
+                    .iter()
+                    .filter(|entry| entry.what == What::Replayed),
+            ),
+        ),
+        ("blind_in_the_queue".to_owned(), found.unknown_in_queue),
+    ]);
+    let mut must = |when: bool, name: &str, count: u64| {
+        if when {
+            sometimes.insert(name.to_owned(), count);
+        }
+    };
+    must(
+        made(Fault::WorkerKilled) || made(Fault::WorkerFrozen),
+        "takeover",
+        found.takeovers,
+    );
+    must(
+        made(Fault::LateSuccess),
+        "late_success_refused",
+        late("complete"),
+    );
+    must(
+        made(Fault::LateFailure),
+        "late_failure_refused",
+        late("fail"),
+    );
+    must(
+        made(Fault::CutAfter) || made(Fault::CutReplied),
+        "unknown_commit_resolved",
+        found.unknown_commits_resolved,
+    );
+    must(
+        made(Fault::Exhausted),
+        "connection_refused_at_the_server",
+        refused,
+    );
+    must(
+        made(Fault::WorkerTerminated),
+        "drain_with_tasks_in_hand",
+        found.drains_with_tasks,
+    );
+    for (fault, place) in [
+        (Fault::CutBefore, "before"),
+        (Fault::CutAfter, "after"),
+        (Fault::CutReplied, "replied"),
+    ] {
+        must(made(fault), &format!("cut_{place}_commit"), 0);
+        must(made(fault), &format!("cut_{place}_statement"), 0);
+    }
+    must(made(Fault::HalfOpen), "cut_silent_statement", 0);
+    must(made(Fault::HousekeepingLate), "cut_late_housekeeping", 0);
+    let told =
+        |is: fn(&Event) -> bool| count(evidence.history.iter().filter(|line| is(&line.event)));
+    must(
+        made(Fault::WorkerClocks),
+        "worker_saw_another_clock",
+        told(|event| matches!(event, Event::Clock { .. })),
+    );
+    for ((place, what), count) in cuts {
+        *sometimes
+            .entry(format!("cut_{place:?}_{what}").to_lowercase())
+            .or_default() += count;
+    }
+    sometimes
+}
+
+/// Which fault makes it happen, when it has not; `None`: work alone does.
+pub(super) fn again(name: &str) -> Option<Fault> {
+    Some(match name {
+        "takeover" => Fault::WorkerKilled,
+        "late_success_refused" => Fault::LateSuccess,
+        "late_failure_refused" => Fault::LateFailure,
+        "unknown_commit_resolved" | "cut_after_commit" | "cut_after_statement" => Fault::CutAfter,
+        "cut_before_commit" | "cut_before_statement" => Fault::CutBefore,
+        "cut_replied_commit" | "cut_replied_statement" => Fault::CutReplied,
+        "cut_silent_statement" => Fault::HalfOpen,
+        "cut_late_housekeeping" => Fault::HousekeepingLate,
+        "connection_refused_at_the_server" => Fault::Exhausted,
+        "drain_with_tasks_in_hand" => Fault::WorkerTerminated,
+        "worker_saw_another_clock" => Fault::WorkerClocks,
+        _ => return None,
+    })
+}
+
+fn count(all: impl Iterator) -> u64 {
+    all.count() as u64
+}
