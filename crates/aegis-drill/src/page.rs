@@ -79,6 +79,22 @@ fn section(text: &mut String, report: &Report) {
         }
         text.push('\n');
     }
+    if !report.found.window.is_empty() {
+        writeln!(
+            text,
+            "| frozen in the window | tasks | requests that arrived | effects beyond the first |\n| --- | ---: | ---: | ---: |"
+        )
+        .ok();
+        for (class, one) in &report.found.window {
+            writeln!(
+                text,
+                "| {class} | {} | {} | {} |",
+                one.tasks, one.requests, one.doubled
+            )
+            .ok();
+        }
+        text.push('\n');
+    }
     let not_run: Vec<String> = report
         .not_run
         .iter()
