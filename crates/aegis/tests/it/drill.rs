@@ -26,7 +26,7 @@ const BROKEN: &str = include_str!("drill_broken.sql");
 static ONE: Mutex<()> = Mutex::const_new(());
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-#[ignore = "minutes on a machine of its own, void on a busy one: make chaos-seeds"]
+#[ignore = "five minutes: make chaos-seeds"]
 async fn process_chaos_of_three_seeds_breaks_nothing() {
     let _one = ONE.lock().await;
     let _slot = process_slot();
@@ -80,7 +80,7 @@ async fn process_chaos_of_three_seeds_breaks_nothing() {
 
 /// The whole way from a broken engine to the verdict.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-#[ignore = "minutes on a machine of its own, void on a busy one: make chaos-seeds"]
+#[ignore = "a minute on a machine of its own: make chaos-seeds"]
 async fn process_chaos_finds_a_database_that_loses_and_forgets() {
     let _one = ONE.lock().await;
     let _slot = process_slot();
@@ -136,7 +136,6 @@ async fn process_a_drill_refuses_what_makes_no_sense() {
 
 /// Killed by SIGKILL, it leaves no worker, no oracle and no server behind.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-#[ignore = "minutes on a machine of its own, void on a busy one: make chaos-seeds"]
 async fn process_a_killed_drill_takes_its_processes_along() {
     let _slot = process_slot();
     let folder = tempfile::tempdir().unwrap();
