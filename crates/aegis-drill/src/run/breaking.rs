@@ -71,10 +71,15 @@ impl Drill {
             tokio::time::sleep(LOOK).await;
         }
         // An engine that is broken on purpose may never get there, and has been found out already.
-        if options.break_with.is_some() {
-            return Ok(());
+        if options.break_with.is_none() {
+            self.until_it_happened(stage, options).await?;
         }
-        self.until_it_happened(stage, options).await
+        // Whoever was frozen in a transaction keeps its locks, and what comes next would wait for them.
+        while !self.thaw.is_empty() {
+            self.look(stage).await?;
+            tokio::time::sleep(LOOK).await;
+        }
+        Ok(())
     }
 
     /// A busy machine is slow and no reason to be void: what was scheduled and has not happened is made again, while work goes
