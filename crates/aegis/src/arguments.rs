@@ -90,7 +90,7 @@ pub(crate) enum Command {
     Drill(drill::DrillArguments),
     /// Installs, inspects, adopts and maintains the database.
     Db(db::DbArguments),
-    /// Schemas of anybody by expand, migrate, switch, contract: lint, run, backfill, prove.
+    /// Schemas of anybody in phases: lint, seal, run, verify.
     #[command(after_help = migrate::EXIT_CODES)]
     Migrate(Box<migrate::MigrateArguments>),
     /// Prints what a shell needs to complete the command line.

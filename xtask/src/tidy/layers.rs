@@ -18,7 +18,6 @@ const LAYERS: [&[&str]; 5] = [
         "aegis-telemetry",
     ],
     &[
-        "aegis-backfill",
         "aegis-ddl",
         "aegis-protocol",
         "aegis-store",

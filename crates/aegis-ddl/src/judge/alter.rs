@@ -1,11 +1,11 @@
 //! ALTER TABLE, action by action.
 
 use super::Found;
+use super::column;
 use super::types::{self, Effect};
-use super::volatility::{self, Volatility};
 use super::world::World;
 use crate::class::Class;
-use crate::form::{Action, Column, Constraint, ConstraintKind, Generated};
+use crate::form::{Action, Constraint, ConstraintKind};
 use crate::lock::LockMode;
 use crate::name::QualifiedName;
 use crate::report::Level;
@@ -68,7 +68,7 @@ fn one(world: &World<'_>, table: &QualifiedName, action: &Action, found: &mut Fo
         Action::AddColumn {
             column,
             if_not_exists,
-        } => add_column(world, table, column, *if_not_exists, found),
+        } => column::add(world, table, column, *if_not_exists, found),
         Action::DropColumn { column, .. } => breaks(
             found,
             "drop-column",
@@ -212,172 +212,6 @@ fn one(world: &World<'_>, table: &QualifiedName, action: &Action, found: &mut Fo
             Level::Error,
             format!("ALTER TABLE … {what} is not known to this release"),
         ),
-    }
-}
-
-fn add_column(
-    world: &World<'_>,
-    table: &QualifiedName,
-    column: &Column,
-    if_not_exists: bool,
-    found: &mut Found,
-) {
-    let name = &column.name;
-    found.push(
-        "add-column",
-        Class::D,
-        Level::Notice,
-        format!("programs that read {table} with SELECT * meet {name}"),
-    );
-    if if_not_exists {
-        found.push(
-            "create-table-if-not-exists",
-            Class::B,
-            Level::Notice,
-            format!("a column {name} of another type is taken for done"),
-        );
-    }
-    let rewrite = |found: &mut Found, why: String| {
-        let small = world.is_small(table);
-        let level = if small { Level::Notice } else { Level::Error };
-        found.push("add-column-rewrite", Class::B, level, why);
-    };
-    if matches!(
-        column.data_type.base.name.as_str(),
-        "serial" | "bigserial" | "smallserial" | "serial4" | "serial8" | "serial2"
-    ) {
-        rewrite(
-            found,
-            format!("{table} is rewritten: each row takes a number of the sequence of {name}"),
-        );
-    }
-    if column.identity {
-        rewrite(
-            found,
-            format!("{table} is rewritten: each row takes a number of the identity {name}"),
-        );
-    }
-    match column.generated {
-        Some(Generated::Stored) => rewrite(
-            found,
-            format!("{table} is rewritten: {name} is stored in each row"),
-        ),
-        Some(Generated::Virtual) if world.server < 18 => found.push(
-            "unknown-statement",
-            Class::E,
-            Level::Error,
-            format!(
-                "virtual generated columns begin with 18, and the server is {}",
-                world.server
-            ),
-        ),
-        _ => {}
-    }
-    if let Some(default) = &column.default {
-        match volatility::of(world, default) {
-            Volatility::Steady => {}
-            Volatility::Volatile(call) => rewrite(
-                found,
-                format!("{table} is rewritten: {call}() gives each row another value"),
-            ),
-            Volatility::Unknown(call) => found.push_unless(
-                "add-column-rewrite",
-                Class::B,
-                Level::Error,
-                format!("{table} is rewritten if {call}() is volatile"),
-                format!("{call}() is immutable or stable (--database or --catalog tells)"),
-            ),
-        }
-    }
-    domain(world, table, column, found);
-    let has_value = column
-        .default
-        .as_ref()
-        .is_some_and(|default| !default.is_null)
-        || column.identity
-        || column.generated.is_some()
-        || column.data_type.base.name.contains("serial");
-    if column.not_null && !has_value {
-        found.push(
-            "add-required-column",
-            Class::D,
-            Level::Error,
-            format!("{name} has no default: it fails when {table} has rows, and INSERTs that do not know it fail"),
-        );
-    }
-    if column.checked {
-        found.push(
-            "add-column-constraint",
-            Class::B,
-            Level::Error,
-            format!("the CHECK of {name} scans {table} under ACCESS EXCLUSIVE"),
-        );
-    }
-    if column.unique || column.primary {
-        found.push(
-            "add-column-constraint",
-            Class::B,
-            Level::Error,
-            format!("the index of {name} is built under ACCESS EXCLUSIVE"),
-        );
-    }
-    if let Some(references) = &column.references {
-        found.lock(references, LockMode::ShareRowExclusive);
-        // Measured: without a default the new, empty column is not validated.
-        if column
-            .default
-            .as_ref()
-            .is_some_and(|default| !default.is_null)
-        {
-            found.push(
-                "add-column-constraint",
-                Class::B,
-                Level::Error,
-                format!(
-                    "every row of {table} is looked up in {references} while writers of both wait"
-                ),
-            );
-        }
-    }
-}
-
-/// A domain with a constraint rewrites, even when the column is nullable.
-fn domain(world: &World<'_>, table: &QualifiedName, column: &Column, found: &mut Found) {
-    let of = &column.data_type.base;
-    match world.domain(of) {
-        Some(true) => {
-            found.push(
-                "add-column-rewrite",
-                Class::B,
-                Level::Error,
-                format!("{table} is rewritten: the domain {of} has a constraint"),
-            );
-            return;
-        }
-        Some(false) => return,
-        None if world.is_said_type(of) => return,
-        None => {}
-    }
-    let Some(catalog) = world.catalog else { return };
-    let mut name = world.name(of);
-    // A domain may stand over a domain.
-    for _ in 0..16 {
-        let Some(def) = catalog.types.iter().find(|one| one.name == name) else {
-            return;
-        };
-        if !def.constraints.is_empty() || def.not_null {
-            found.push(
-                "add-column-rewrite",
-                Class::B,
-                Level::Error,
-                format!("{table} is rewritten: the domain {name} has a constraint"),
-            );
-            return;
-        }
-        match &def.base_name {
-            Some(base) => name = base.clone(),
-            None => return,
-        }
     }
 }
 

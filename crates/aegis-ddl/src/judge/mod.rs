@@ -1,6 +1,7 @@
 //! Judging: which class each statement of a set has, and why.
 
 mod alter;
+mod column;
 mod data;
 mod files;
 mod objects;

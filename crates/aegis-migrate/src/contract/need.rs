@@ -81,12 +81,8 @@ impl Need {
     /// What to do when it is missing.
     pub const fn way_out(self) -> &'static str {
         match self {
-            Self::Reconciled => {
-                "run `aegis migrate reconcile ID` after the switch to new writes, until it counts zero"
-            }
-            Self::Sightings => {
-                "find who still writes the old side (`aegis migrate status ID --sightings`), move it, and observe again"
-            }
+            Self::Reconciled => "reconcile after the switch to new writes, until it counts zero",
+            Self::Sightings => "find who still writes the old side, move it, and observe again",
             Self::Pods | Self::Cronjobs => {
                 "hand in a signed bundle of the cluster: `contract observe ID --bundle FILE`"
             }

@@ -140,8 +140,22 @@ pub async fn run(
         if !is_open || !(fresh || line.at.phase == phase) {
             continue;
         }
+        let old_side_goes = set
+            .lock
+            .lines
+            .iter()
+            .any(|other| other.at.id == line.at.id && other.at.phase == Phase::Contract);
         let counts = of_line(
-            client, line, change, &steps, &who, server, fresh, ladder, told,
+            client,
+            line,
+            change,
+            &steps,
+            &who,
+            server,
+            fresh,
+            ladder,
+            old_side_goes,
+            told,
         )
         .await?;
         applied += counts.0;
@@ -239,6 +253,7 @@ async fn of_line(
     server: u32,
     fresh: bool,
     ladder: &Ladder,
+    old_side_goes: bool,
     told: &mut (dyn FnMut(&serde_json::Value) + Send),
 ) -> Result<(u32, u32), RunError> {
     let phase = line.at.phase;
@@ -248,7 +263,7 @@ async fn of_line(
             what: "[contract]",
         });
     }
-    let sources = sources(change, phase, fresh)?;
+    let sources = sources(change, phase, fresh, old_side_goes)?;
     let compatible: Vec<Compatible> = change
         .compatible(phase)
         .iter()
@@ -326,7 +341,12 @@ async fn of_line(
 }
 
 /// The files of a phase.
-fn sources(change: &Change, phase: Phase, fresh: bool) -> Result<Vec<SourceFile>, RunError> {
+fn sources(
+    change: &Change,
+    phase: Phase,
+    fresh: bool,
+    old_side_goes: bool,
+) -> Result<Vec<SourceFile>, RunError> {
     let mut sources = Vec::new();
     let not_run = |what| RunError::NotRun {
         change: change.id.to_string(),
@@ -339,8 +359,9 @@ fn sources(change: &Change, phase: Phase, fresh: bool) -> Result<Vec<SourceFile>
                     .map_err(|problem| RunError::Folder(problem.into()))?;
                 sources.push(read);
             }
-            // A fresh database has no rows to move, and nobody who writes either side.
-            Part::Sync(_) | Part::Backfill(_) | Part::Reconcile(_) if fresh => {}
+            // A fresh database has no rows to move; and nobody writes an old side that is gone when this run has ended.
+            Part::Backfill(_) | Part::Reconcile(_) if fresh => {}
+            Part::Sync(_) if fresh && old_side_goes => {}
             Part::Sync(_) => return Err(not_run("[sync]")),
             Part::Backfill(_) => return Err(not_run("[backfill]")),
             Part::Reconcile(_) => return Err(not_run("[reconcile]")),

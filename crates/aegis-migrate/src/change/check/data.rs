@@ -121,11 +121,7 @@ impl Rules<'_> {
             ),
         ];
         for (key, _) in zeros.into_iter().filter(|(_, zero)| *zero) {
-            self.refuse(
-                key,
-                "0 would stop it for ever",
-                "write a limit above 0; `aegis migrate backfill pause` stops it",
-            );
+            self.refuse(key, "0 would stop it for ever", "write a limit above 0");
         }
         for (key, text) in [
             ("throttle.query", &throttle.query),

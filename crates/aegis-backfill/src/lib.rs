@@ -1,1 +1,0 @@
-//! Moving the data of live tables: dual writes by a generated trigger, keyset backfills that survive any kill, reconciliation that counts.
