@@ -200,6 +200,25 @@ impl Store {
         })
     }
 
+    /// Waits for an answer on a connection that the caller holds, for at most `calls` deadlines. After it the connection may never
+    /// answer: the caller gives it up.
+    ///
+    /// # Errors
+    /// [`StoreError::Deadline`].
+    pub async fn answered<T>(
+        &self,
+        calls: u32,
+        answer: impl Future<Output = T>,
+    ) -> Result<T, StoreError> {
+        let within = self.inner.config.deadline * calls;
+        tokio::time::timeout(within, answer)
+            .await
+            .map_err(|_| StoreError::Deadline {
+                place: self.inner.config.place(),
+                within,
+            })
+    }
+
     /// Runs a call in a task of its own, so that dropping the waiter does not drop the call.
     pub(crate) async fn detached<T, F>(
         &self,

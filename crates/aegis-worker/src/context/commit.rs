@@ -4,7 +4,7 @@
 //! back. A lost answer to the commit is read back: the row says whether all of it happened or none.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use aegis_model::limits::{CHECKPOINT_BYTES_MAX, PAYLOAD_BYTES_MAX};
@@ -123,16 +123,21 @@ where
         protocol,
         data,
     };
-    let mut client = connection(execution).await?;
-    let transaction = client.transaction().await?;
-    limit_idling(execution, &transaction).await?;
-    let value = sql(&transaction).await?;
+    let lent = Lent::new(execution);
+    let mut client = lent.take().await?;
+    let begun = lent.answered(1, begin(execution, client.client()));
+    let transaction = begun.await??;
+    let asked = lent.answered(HANDLER_CALLS, sql(&transaction));
+    let value = asked.await??;
     execution.at(Cut::Ran, || Subject::Commit).await;
-    let Some(saved) = guarded::fence_in(&*transaction, &to, lane).await? else {
+    let fenced = lent.answered(1, guarded::fence_in(&*transaction, &to, lane));
+    let Some(saved) = fenced.await?? else {
         transaction.rollback().await.ok();
         return Err(refused(execution, position, "commit").await.into());
     };
-    match commit_checked(transaction).await {
+    let committed = lent.answered(1, commit_checked(transaction));
+    // An answer that does not come is one that was lost.
+    match committed.await.flatten() {
         Ok(()) => {}
         Err(error) if error.lost_answer() => match execution.read_back(position.held, None).await {
             Resolved::Applied { .. } => {}
@@ -159,10 +164,12 @@ where
 {
     still_open(position)?;
     execution.at(Cut::Before, || Subject::CompleteIn).await;
-    let mut client = connection(execution).await?;
-    let transaction = client.transaction().await?;
-    limit_idling(execution, &transaction).await?;
-    let value = sql(&transaction).await?;
+    let lent = Lent::new(execution);
+    let mut client = lent.take().await?;
+    let begun = lent.answered(1, begin(execution, client.client()));
+    let transaction = begun.await??;
+    let asked = lent.answered(HANDLER_CALLS, sql(&transaction));
+    let value = asked.await??;
     let result = serde_json::to_vec(&value)?;
     check_size("the result", result.len(), PAYLOAD_BYTES_MAX)?;
     let completion = Completion {
@@ -170,11 +177,14 @@ where
         result: Some(result),
     };
     execution.at(Cut::Ran, || Subject::CompleteIn).await;
-    if !guarded::complete_in(&*transaction, &completion).await? {
+    let fenced = lent.answered(1, guarded::complete_in(&*transaction, &completion));
+    if !fenced.await?? {
         transaction.rollback().await.ok();
         return Err(refused(execution, position, "complete_in").await.into());
     }
-    match commit_checked(transaction).await {
+    let committed = lent.answered(1, commit_checked(transaction));
+    // An answer that does not come is one that was lost.
+    match committed.await.flatten() {
         Ok(()) => {}
         Err(error) if error.lost_answer() => {
             let digest = Some(completion.digest());
@@ -191,6 +201,77 @@ where
     execution.count(Ended::Completed);
     execution.at(Cut::Stored, || Subject::CompleteIn).await;
     Ok(value)
+}
+
+/// How many deadlines the handler's own SQL may take. A single statement ends after the role's `statement_timeout`, which is
+/// shorter than one; a connection that never answers would hold the task for ever, while its lease is renewed.
+const HANDLER_CALLS: u32 = 4;
+
+/// A connection that is lent to the handler's own SQL. One that did not answer in time may never answer: it does not go back.
+struct Lent<'e> {
+    execution: &'e Execution,
+    is_silent: AtomicBool,
+}
+
+struct LentObject<'l> {
+    object: Option<deadpool_postgres::Object>,
+    is_silent: &'l AtomicBool,
+}
+
+impl<'e> Lent<'e> {
+    const fn new(execution: &'e Execution) -> Self {
+        Self {
+            execution,
+            is_silent: AtomicBool::new(false),
+        }
+    }
+
+    async fn take(&self) -> Result<LentObject<'_>, TaskError> {
+        Ok(LentObject {
+            object: Some(connection(self.execution).await?),
+            is_silent: &self.is_silent,
+        })
+    }
+
+    async fn answered<T>(
+        &self,
+        calls: u32,
+        answer: impl Future<Output = T>,
+    ) -> Result<T, StoreError> {
+        let answered = self.execution.shared.store.answered(calls, answer).await;
+        if answered.is_err() {
+            self.is_silent.store(true, Ordering::SeqCst);
+        }
+        answered
+    }
+}
+
+impl LentObject<'_> {
+    fn client(&mut self) -> &mut deadpool_postgres::Object {
+        match &mut self.object {
+            Some(object) => object,
+            None => unreachable!("it is taken only when it is dropped"),
+        }
+    }
+}
+
+impl Drop for LentObject<'_> {
+    fn drop(&mut self) {
+        if self.is_silent.load(Ordering::SeqCst)
+            && let Some(object) = self.object.take()
+        {
+            drop(deadpool_postgres::Object::take(object));
+        }
+    }
+}
+
+async fn begin<'c>(
+    execution: &Execution,
+    client: &'c mut deadpool_postgres::Object,
+) -> Result<deadpool_postgres::Transaction<'c>, TaskError> {
+    let transaction = client.transaction().await?;
+    limit_idling(execution, &transaction).await?;
+    Ok(transaction)
 }
 
 fn still_open(position: &Position) -> Result<(), TaskError> {

@@ -51,6 +51,54 @@ async fn a_result_gets_through_although_every_connection_became_half_open() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_handlers_own_sql_on_a_silent_line_does_not_hold_the_task_for_ever() {
+    let bench = Bench::new().await;
+    let proxy = Proxy::before(&bench.db.url_as("aegis_engine")).await;
+    let release = Arc::new(Notify::new());
+    let held = Arc::clone(&release);
+    let handler = handler_fn("wait", move |ctx: TaskContext, (): ()| {
+        let held = Arc::clone(&held);
+        async move {
+            // A connection that is lent to the handler now is the one that falls silent.
+            ctx.commit(&json!(0), |tx| {
+                Box::pin(async move { Ok(tx.execute("select 1", &[]).await?) })
+            })
+            .await?;
+            if ctx.epoch() == 1 {
+                held.notified().await;
+            }
+            ctx.commit(&json!(1), |tx| {
+                Box::pin(async move { Ok(tx.execute("select 1", &[]).await?) })
+            })
+            .await?;
+            Ok(ctx.epoch())
+        }
+    });
+    let builder = worker_on(impatient(&proxy).await).handler(handler);
+    let worker = Running::start(builder.lease_ttl(Duration::from_secs(20)));
+    let task = bench.submit("wait", json!(null)).await;
+    started(&worker, 1).await;
+    wait_until("the first commit", BOUND, async || {
+        bench
+            .db
+            .admin
+            .query_one(
+                "select count(*) from aegis.checkpoint where task = $1",
+                &[&task],
+            )
+            .await
+            .unwrap()
+            .get::<_, i64>(0)
+            > 0
+    })
+    .await;
+    proxy.freeze();
+    release.notify_one();
+    bench.ended(task).await;
+    assert_eq!(worker.drain().await, Exit::Drained);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_worker_that_registers_on_a_silent_line_still_drains() {
     let bench = Bench::new().await;
     let proxy = Proxy::before(&bench.db.url_as("aegis_engine")).await;

@@ -26,7 +26,7 @@ const BROKEN: &str = include_str!("drill_broken.sql");
 static ONE: Mutex<()> = Mutex::const_new(());
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-#[ignore = "five minutes: make chaos-seeds"]
+#[ignore = "make chaos-seeds: it did not hold every time (three drills at once, seed 2: a task stayed running after a connection fell silent)"]
 async fn process_chaos_of_three_seeds_breaks_nothing() {
     let _one = ONE.lock().await;
     let _slot = process_slot();
