@@ -99,6 +99,10 @@ pub(crate) async fn run(arguments: &RunArguments, place: &Place<'_>) -> Result<E
     let is_json = place.output == Output::Json;
     let progress = Progress::new("steps", None);
     let mut told = |event: &Value| {
+        // The summary says it, last.
+        if event.get("event").and_then(Value::as_str) == Some("ended") {
+            return;
+        }
         if is_json {
             line(&event.to_string());
         } else if let Some(step) = event.get("step").and_then(Value::as_str) {

@@ -4,6 +4,7 @@ mod developing;
 mod folder;
 mod linting;
 mod planning;
+mod running;
 mod sealing;
 mod taking_over;
 mod verifying;
