@@ -160,7 +160,10 @@ fn stale(set: &Set, made: &[(String, String)], nothing_new: bool) -> Result<(), 
     let left: Vec<&str> = set
         .files()
         .names()
-        .filter(|name| name.starts_with("schema.") && name.ends_with(".json"))
+        .filter(|name| {
+            name.strip_prefix("schema.")
+                .is_some_and(|rest| rest.strip_suffix(".json").is_some())
+        })
         .filter(|name| made.iter().all(|(of_now, _)| of_now != name))
         .collect();
     if left.is_empty() || nothing_new {

@@ -136,7 +136,7 @@ pub(crate) async fn check(arguments: &CheckArguments, place: &Place<'_>) -> Resu
         let problem = Problem::of_file(
             set.root(),
             format!("{at} is {} in this database", word(&state)),
-            &format!("`{}` applies it", command(at)),
+            format!("`{}` applies it", command(at)),
         );
         let kind = match state {
             State::Edited { .. } => Kind::Checksum,

@@ -204,7 +204,7 @@ fn print(report: &Report, place: &Place<'_>) {
     let answer = |answer: &Answer| match answer {
         Answer::NotCompared { why } => format!("not compared: {why}"),
         compared if compared.holds() => "holds".to_owned(),
-        _ => "different".to_owned(),
+        Answer::Compared { .. } => "different".to_owned(),
     };
     place.output.one(
         &[

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::folder::Folder;
 use crate::support::command;
 
-const BOUND: Duration = Duration::from_secs(60);
+const BOUND: Duration = Duration::from_mins(1);
 
 /// A database in which a first change has made `app.users`.
 async fn used(folder: &Folder) -> TestDb {
