@@ -42,7 +42,7 @@ impl Statement {
     }
 }
 
-/// The lock of an action on its own table, measured for PostgreSQL 14 to 18.
+/// The lock of an action on its own table, by the reference. Nothing compares these with the measured table in `facts/` yet.
 pub(crate) fn of_action(action: &Action) -> LockMode {
     match action {
         Action::ValidateConstraint { .. }

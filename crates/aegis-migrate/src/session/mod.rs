@@ -61,7 +61,7 @@ pub enum SessionError {
     },
     /// Not the server itself.
     #[error(
-        "{place} is a pooler: it announced process {announced} and runs this session in process {found}. Its lock would stay on a connection of somebody else; give the server's own address (--database-url, or AEGIS_DIRECT_DATABASE_URL)"
+        "{place} is a pooler: it announced process {announced} and runs this session in process {found}. Its lock would stay on a connection of somebody else; give the server's own address (--database-direct-url)"
     )]
     Pooler {
         /// Host and port.

@@ -170,7 +170,7 @@ async fn a_statement_that_fails_leaves_what_was_before_it_and_the_next_run_goes_
 #[tokio::test]
 async fn a_class_is_decided_again_under_the_lock() {
     let db = used().await;
-    // Two million empty rows would take long to make: a table is large from 16 MiB on.
+    // Above 16 MiB, from where on a table is not small.
     db.admin
         .batch_execute("INSERT INTO app.users SELECT g, repeat('x', 2000) FROM generate_series(2, 20000) g; ALTER TABLE app.users ALTER name SET STORAGE plain")
         .await

@@ -26,7 +26,7 @@ const BROKEN: &str = include_str!("drill_broken.sql");
 static ONE: Mutex<()> = Mutex::const_new(());
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-#[ignore = "make chaos-seeds: it did not hold every time (three drills at once, seed 2: a task stayed running after a connection fell silent)"]
+#[ignore = "make chaos-seeds: five minutes; after the mend of what its seed 2 had found it was run once, which shows no stability"]
 async fn process_chaos_of_three_seeds_breaks_nothing() {
     let _one = ONE.lock().await;
     let _slot = process_slot();
