@@ -18,6 +18,7 @@ const LAYERS: [&[&str]; 5] = [
         "aegis-telemetry",
     ],
     &[
+        "aegis-backfill",
         "aegis-ddl",
         "aegis-protocol",
         "aegis-store",

@@ -9,8 +9,9 @@ use tokio_postgres::{Client, GenericClient, Row};
 use crate::change::{ChangeId, Phase, PhaseOf};
 
 /// The tables, in the order in which they are made. Each is idempotent.
-const TABLES: [&str; 5] = [
+const TABLES: [&str; 6] = [
     include_str!("../../schema/0001_ledger.sql"),
+    aegis_backfill::sync::SCHEMA,
     include_str!("../../schema/0003_switch.sql"),
     include_str!("../../schema/0004_contract.sql"),
     include_str!("../../schema/0005_adopt.sql"),

@@ -1,0 +1,9 @@
+//! Moves the rows of a change: the trigger that keeps both sides alike, the batches that fill the new one, and the full count
+//! that proves it.
+//!
+//! Invariants: whatever a batch did is committed with the cursor that says so, under the job's epoch; what a pass counted is
+//! evidence, and is never corrected.
+//!
+//! It knows tables, keys and expressions; folders, locks and phases are `aegis-migrate`'s.
+
+pub mod sync;

@@ -1,0 +1,47 @@
+//! Why no trigger can be made for two sides of a table.
+
+/// What does not fit; nothing was changed.
+#[derive(Debug, thiserror::Error)]
+pub enum SyncError {
+    /// There is no such table.
+    #[error("[sync] {table}: there is no such table; name one of the change's schema")]
+    NoTable {
+        /// As it was asked for.
+        table: String,
+    },
+    /// A column that is not there.
+    #[error("[sync] {table}: there is no column {column}; the expand step makes the new ones")]
+    NoColumn {
+        /// The table.
+        table: String,
+        /// The column.
+        column: String,
+    },
+    /// A column that a trigger cannot write, or not judge.
+    #[error("[sync] {table}.{column}: {why}; {way_out}")]
+    Column {
+        /// The table.
+        table: String,
+        /// The column.
+        column: String,
+        /// What is in the way.
+        why: &'static str,
+        /// What to do.
+        way_out: &'static str,
+    },
+    /// An expression that the server refuses for rows that are there.
+    #[error(
+        "[sync] {table}: {direction} cannot be computed for the rows that are there: {said}; mend the expression, or every write of the other side would fail"
+    )]
+    Expression {
+        /// The table.
+        table: String,
+        /// `forward` or `backward`.
+        direction: &'static str,
+        /// The server's words.
+        said: String,
+    },
+    /// The server, for another reason.
+    #[error(transparent)]
+    Sql(#[from] tokio_postgres::Error),
+}

@@ -1,0 +1,258 @@
+//! The text of the trigger.
+//!
+//! An INSERT has no row of before, so a side counts as written when one of its columns is neither NULL nor its default. The names
+//! of both triggers begin with `zz_`: PostgreSQL fires them in name order, and what another one has changed has to be seen.
+
+use std::fmt::Write as _;
+
+use aegis_catalog::quote;
+
+use super::{Column, Rule, SILENT_SETTING, Sides};
+
+/// How the names of a change's triggers begin.
+pub(super) fn trigger_prefix(rule: &Rule) -> String {
+    format!("zz_aegis_sync_{}_", tag(&rule.change))
+}
+
+/// The function that both triggers call, as SQL writes it.
+fn function(rule: &Rule) -> String {
+    let name = format!("aegis_sync_{}", tag(&rule.change));
+    format!("{}.{}", quote(&rule.table.schema), quote(&name))
+}
+
+/// A change's id as a part of a name: FNV-1a of 64 bits, since an id may be longer than a name.
+fn tag(change: &str) -> String {
+    let hash = change
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        });
+    format!("{hash:016x}")
+}
+
+/// Whether a default is the same value twice in one statement: a literal, or the time of the transaction.
+pub(super) fn is_steady(default: &str) -> bool {
+    if ["CURRENT_TIMESTAMP", "CURRENT_DATE", "now()"].contains(&default) {
+        return true;
+    }
+    // A literal with its type behind it: what pg_get_expr writes of a constant.
+    let value = default
+        .rsplit_once("::")
+        .map_or(default, |(value, type_of)| {
+            let plain = |c: char| c.is_ascii_alphanumeric() || " _.\"[](),".contains(c);
+            if type_of.chars().all(plain) {
+                value
+            } else {
+                default
+            }
+        });
+    let quoted = value
+        .strip_prefix('\'')
+        .and_then(|rest| rest.strip_suffix('\''));
+    let is_text = quoted.is_some_and(|text| !text.replace("''", "").contains('\''));
+    let number = value.trim_start_matches(['(', '-']).trim_end_matches(')');
+    let is_number = number.starts_with(|c: char| c.is_ascii_digit())
+        && number.chars().all(|c| c.is_ascii_digit() || c == '.');
+    is_text || is_number || ["true", "false", "NULL"].contains(&value)
+}
+
+pub(super) fn create(sides: &Sides) -> Vec<String> {
+    let rule = &sides.rule;
+    let (function, table, prefix) = (function(rule), rule.table.sql(), trigger_prefix(rule));
+    let moved = sides
+        .old
+        .iter()
+        .chain(&sides.new)
+        .map(|column| differs(column, "OLD", "NEW"))
+        .collect::<Vec<_>>()
+        .join(" OR ");
+    vec![
+        format!(
+            "CREATE OR REPLACE FUNCTION {function}() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER\nSET search_path = {}, pg_catalog, pg_temp AS {}",
+            quote(&rule.table.schema),
+            dollar(&body(sides))
+        ),
+        format!(
+            "CREATE OR REPLACE TRIGGER {} BEFORE INSERT ON {table}\nFOR EACH ROW EXECUTE FUNCTION {function}()",
+            quote(&format!("{prefix}insert"))
+        ),
+        format!(
+            "CREATE OR REPLACE TRIGGER {} BEFORE UPDATE ON {table}\nFOR EACH ROW WHEN ({moved}) EXECUTE FUNCTION {function}()",
+            quote(&format!("{prefix}update"))
+        ),
+    ]
+}
+
+pub(super) fn drop(rule: &Rule) -> Vec<String> {
+    let (function, table, prefix) = (function(rule), rule.table.sql(), trigger_prefix(rule));
+    vec![
+        format!(
+            "DROP TRIGGER IF EXISTS {} ON {table}",
+            quote(&format!("{prefix}insert"))
+        ),
+        format!(
+            "DROP TRIGGER IF EXISTS {} ON {table}",
+            quote(&format!("{prefix}update"))
+        ),
+        format!("DROP FUNCTION IF EXISTS {function}()"),
+    ]
+}
+
+/// The body: which side was written, then what the other one becomes.
+fn body(sides: &Sides) -> String {
+    let rule = &sides.rule;
+    let change = literal(&rule.change);
+    let any = |side: &[Column], of: fn(&Column) -> String| {
+        side.iter()
+            .map(of)
+            .collect::<Vec<_>>()
+            .join("\n            OR ")
+    };
+    let both = if rule.reject_both {
+        format!(
+            "RAISE EXCEPTION USING ERRCODE = 'integrity_constraint_violation',\n                MESSAGE = {},\n                HINT = 'Write one side; the other one follows.';",
+            literal(&format!(
+                "one write changes both sides of {} ({})",
+                rule.table, rule.change
+            ))
+        )
+    } else {
+        "aegis_old := false;".to_owned()
+    };
+    let mut text = format!(
+        r"
+#variable_conflict use_column
+DECLARE
+    aegis_old boolean;
+    aegis_new boolean;
+    aegis_agrees boolean;
+BEGIN
+    IF current_setting('{SILENT_SETTING}', true) = {change} THEN
+        RETURN NEW;
+    END IF;
+    IF TG_OP = 'INSERT' THEN
+        aegis_old := {old_given};
+        aegis_new := {new_given};
+    ELSE
+        aegis_old := {old_moved};
+        aegis_new := {new_moved};
+    END IF;
+    IF aegis_old THEN
+        PERFORM aegis_migrate.sight({change}, 'old');
+    END IF;
+    IF aegis_new THEN
+        PERFORM aegis_migrate.sight({change}, 'new');
+    END IF;
+    IF aegis_old AND aegis_new THEN
+        SELECT {agrees} INTO aegis_agrees FROM (SELECT NEW.*) AS aegis_row;
+        IF aegis_agrees THEN
+            RETURN NEW;
+        END IF;
+        {both}
+    END IF;
+    IF aegis_new THEN
+",
+        old_given = any(&sides.old, given),
+        new_given = any(&sides.new, given),
+        old_moved = any(&sides.old, |column| differs(column, "OLD", "NEW")),
+        new_moved = any(&sides.new, |column| differs(column, "OLD", "NEW")),
+        agrees = sides.agrees(),
+    );
+    text.push_str(&carry(&sides.old));
+    text.push_str("    ELSE\n");
+    text.push_str(&carry(&sides.new));
+    text.push_str("    END IF;\n    RETURN NEW;\nEND;\n");
+    text
+}
+
+/// Computes a side from the other one.
+fn carry(side: &[Column]) -> String {
+    let computed: Vec<(&Column, &String)> = side
+        .iter()
+        .filter_map(|column| Some((column, column.from.as_ref()?)))
+        .collect();
+    if computed.is_empty() {
+        return "        NULL;\n".to_owned();
+    }
+    let mut text = "        SELECT ".to_owned();
+    for (index, (_, from)) in computed.iter().enumerate() {
+        let comma = if index == 0 { "" } else { ", " };
+        let _ = write!(text, "{comma}({from})");
+    }
+    text.push_str("\n        INTO ");
+    for (index, (column, _)) in computed.iter().enumerate() {
+        let comma = if index == 0 { "" } else { ", " };
+        let _ = write!(text, "{comma}NEW.{}", quote(&column.name));
+    }
+    text.push_str("\n        FROM (SELECT NEW.*) AS aegis_row;\n");
+    text
+}
+
+/// Whether an INSERT gave the column a value.
+fn given(column: &Column) -> String {
+    let name = format!("NEW.{}", quote(&column.name));
+    match &column.default {
+        None => format!("{name} IS NOT NULL"),
+        Some(default) => format!(
+            "({name} IS NOT NULL AND NOT ({}))",
+            column.same(&name, default)
+        ),
+    }
+}
+
+/// Whether two rows differ in the column.
+fn differs(column: &Column, one: &str, other: &str) -> String {
+    let name = quote(&column.name);
+    let text = if column.compares { "" } else { "::text" };
+    format!("{one}.{name}{text} IS DISTINCT FROM {other}.{name}{text}")
+}
+
+fn literal(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
+}
+
+/// A body between dollar quotes that it does not hold.
+fn dollar(body: &str) -> String {
+    let mut quotes = "$aegis$".to_owned();
+    while body.contains(&quotes) {
+        quotes.insert_str(quotes.len() - 1, "x");
+    }
+    format!("{quotes}{body}{quotes}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_steady;
+
+    #[test]
+    fn a_default_is_steady_when_it_is_a_literal_or_the_time_of_the_transaction() {
+        for steady in [
+            "'new'::text",
+            "'it''s'::character varying",
+            "0",
+            "(-1)",
+            "'-1'::integer",
+            "1.50",
+            "true",
+            "NULL::character varying",
+            "now()",
+            "CURRENT_TIMESTAMP",
+            "'{}'::jsonb",
+            "'a'::bpchar",
+        ] {
+            assert!(is_steady(steady), "{steady}");
+        }
+        for moving in [
+            "nextval('app.users_id_seq'::regclass)",
+            "gen_random_uuid()",
+            "clock_timestamp()",
+            "(random())::text",
+            "f('a'::text)",
+            "'a'::text || 'b'::text",
+            "'x'::text || (random())::text",
+            "1 + f(2)",
+        ] {
+            assert!(!is_steady(moving), "{moving}");
+        }
+    }
+}

@@ -1,0 +1,298 @@
+//! The two sides of a table, and the generated trigger that keeps them alike while an old and a new program write.
+//!
+//! Invariants: it fires for the side that changed and computes the other; a batch of the backfill silences it; it costs a writer no
+//! right that it had not; it holds up no writer for another one's transaction.
+//!
+//! Never: a judgement that is NULL. Each side is compared with IS NOT DISTINCT FROM.
+
+mod error;
+mod generate;
+
+use std::collections::BTreeMap;
+
+use aegis_catalog::{Name, quote};
+use tokio_postgres::GenericClient;
+
+pub use error::SyncError;
+
+/// Set to the change's id (`SET LOCAL`) by whoever moves rows: its trigger does nothing then.
+pub const SILENT_SETTING: &str = "aegis_migrate.silent";
+
+/// The tables and functions that a trigger needs in the target. Idempotent.
+pub const SCHEMA: &str = include_str!("../../schema/0002_sync.sql");
+
+/// How many rows an expression is tried on before a trigger is made of it.
+const TRIED_ROWS: u32 = 1000;
+
+/// What a change says about two sides, in the names of its file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rule {
+    /// The change's id.
+    pub change: String,
+    /// Where the table is.
+    pub table: Name,
+    /// Columns that the previous version writes.
+    pub old: Vec<String>,
+    /// Columns that the new version writes.
+    pub new: Vec<String>,
+    /// A write that changes both sides, and leaves them unlike, is refused; otherwise the new side wins.
+    pub reject_both: bool,
+    /// New column ← expression over the old ones.
+    pub forward: BTreeMap<String, String>,
+    /// Old column ← expression over the new ones.
+    pub backward: BTreeMap<String, String>,
+}
+
+/// A column of a side.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Column {
+    name: String,
+    /// As SQL writes it.
+    type_sql: String,
+    /// Whether its type has an equality; others are compared as text.
+    compares: bool,
+    /// Its default, when two evaluations of it are the same value.
+    default: Option<String>,
+    /// What computes it from the other side.
+    from: Option<String>,
+}
+
+/// Two sides of a table that is there: a rule that was held against the catalog.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sides {
+    rule: Rule,
+    old: Vec<Column>,
+    new: Vec<Column>,
+}
+
+/// The trigger as the database has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TriggerState {
+    /// It fires: both parts are there and none is disabled.
+    pub enabled: bool,
+    /// The sha256 of everything that makes it: the same text, the same trigger.
+    pub definition: String,
+}
+
+impl Sides {
+    /// Holds a rule against the catalog. The columns of both sides have to be there.
+    ///
+    /// # Errors
+    /// See [`SyncError`]; nothing was changed.
+    pub async fn read(client: &impl GenericClient, rule: &Rule) -> Result<Self, SyncError> {
+        let found = client
+            .query(
+                include_str!("../../sql/sync/columns.sql"),
+                &[&rule.table.schema, &rule.table.name],
+            )
+            .await?;
+        if found.is_empty() {
+            return Err(SyncError::NoTable {
+                table: rule.table.to_string(),
+            });
+        }
+        let (mut old, mut new) = (Vec::new(), Vec::new());
+        let sides = [
+            (&rule.old, &rule.backward, &mut old, rule.reject_both),
+            (&rule.new, &rule.forward, &mut new, true),
+        ];
+        for (names, from, side, needs_known_default) in sides {
+            for name in names {
+                let row = found
+                    .iter()
+                    .find(|row| row.try_get::<_, &str>("name").is_ok_and(|at| at == name))
+                    .ok_or_else(|| SyncError::NoColumn {
+                        table: rule.table.to_string(),
+                        column: name.clone(),
+                    })?;
+                side.push(column(rule, row, from.get(name), needs_known_default)?);
+            }
+        }
+        Ok(Self {
+            rule: rule.clone(),
+            old,
+            new,
+        })
+    }
+
+    /// Tries the expressions on some of the rows that are there, and says what the server says of the first that fails. A row that
+    /// they cannot be computed for would be a write that is refused.
+    ///
+    /// # Errors
+    /// See [`SyncError`]; nothing was changed.
+    pub async fn tried(&self, client: &impl GenericClient) -> Result<(), SyncError> {
+        for (direction, judged) in [
+            ("forward", self.forward_holds()),
+            ("backward", self.backward_holds()),
+        ] {
+            let sql = format!(
+                "SELECT count(*) FILTER (WHERE {judged}) FROM (SELECT * FROM {} LIMIT {TRIED_ROWS}) AS aegis_row",
+                self.rule.table.sql()
+            );
+            if let Err(error) = client.query(&sql, &[]).await {
+                let Some(said) = error.as_db_error() else {
+                    return Err(error.into());
+                };
+                return Err(SyncError::Expression {
+                    table: self.rule.table.to_string(),
+                    direction,
+                    said: said.message().to_owned(),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// What makes the trigger, in this order; each may be executed again.
+    pub fn create(&self) -> Vec<String> {
+        generate::create(self)
+    }
+
+    /// The trigger of this change as the database has it; `None`: there is none.
+    ///
+    /// # Errors
+    /// The server's.
+    pub async fn state(
+        &self,
+        client: &impl GenericClient,
+    ) -> Result<Option<TriggerState>, tokio_postgres::Error> {
+        self.rule.state(client).await
+    }
+
+    /// Whether the new side is what forward makes of the old one: SQL over a row of the table, never NULL.
+    pub fn forward_holds(&self) -> String {
+        holds(&self.new)
+    }
+
+    /// Whether the old side is what backward makes of the new one: SQL over a row of the table, never NULL. Without a backward
+    /// direction it never does.
+    pub fn backward_holds(&self) -> String {
+        holds(&self.old)
+    }
+
+    /// Whether either direction holds: what a backfill leaves alone.
+    pub fn agrees(&self) -> String {
+        format!("({} OR {})", self.forward_holds(), self.backward_holds())
+    }
+
+    /// What an UPDATE sets to carry the old side over: `"column" = (expression), …`.
+    pub fn forward_set(&self) -> String {
+        let sets = self.new.iter().filter_map(|column| {
+            let from = column.from.as_ref()?;
+            Some(format!("{} = ({from})", quote(&column.name)))
+        });
+        sets.collect::<Vec<_>>().join(", ")
+    }
+
+    /// The table.
+    pub fn table(&self) -> &Name {
+        &self.rule.table
+    }
+}
+
+impl Rule {
+    /// What takes the trigger away; for one transaction with the DROP of the old columns, which it would write.
+    pub fn drop_statements(&self) -> Vec<String> {
+        generate::drop(self)
+    }
+
+    /// The trigger of this change as the database has it; `None`: there is none.
+    ///
+    /// # Errors
+    /// The server's.
+    pub async fn state(
+        &self,
+        client: &impl GenericClient,
+    ) -> Result<Option<TriggerState>, tokio_postgres::Error> {
+        let row = client
+            .query_opt(
+                include_str!("../../sql/sync/state.sql"),
+                &[
+                    &self.table.schema,
+                    &self.table.name,
+                    &generate::trigger_prefix(self),
+                ],
+            )
+            .await?;
+        row.map(|row| {
+            Ok(TriggerState {
+                enabled: row.try_get("enabled")?,
+                definition: row.try_get("definition")?,
+            })
+        })
+        .transpose()
+    }
+}
+
+/// A column of a side, when a trigger can keep it.
+fn column(
+    rule: &Rule,
+    row: &tokio_postgres::Row,
+    from: Option<&String>,
+    needs_known_default: bool,
+) -> Result<Column, SyncError> {
+    let name: String = row.try_get("name")?;
+    let refused = |why, way_out| {
+        Err(SyncError::Column {
+            table: rule.table.to_string(),
+            column: name.clone(),
+            why,
+            way_out,
+        })
+    };
+    if row.try_get("written_by_the_server")? {
+        return refused(
+            "the server computes it, so nobody else can write it",
+            "name a plain column",
+        );
+    }
+    if row.try_get("is_partition_key")? && from.is_some() {
+        return refused(
+            "it decides in which partition a row is, and a trigger may not move a row",
+            "take it out of [sync]",
+        );
+    }
+    let default: Option<String> = row.try_get("default")?;
+    let known = default.as_deref().is_none_or(generate::is_steady);
+    if !known && needs_known_default {
+        return refused(
+            "its default is another value each time, so an INSERT that does not name it looks like one that does",
+            "drop the default until the contract, and let the program give the value",
+        );
+    }
+    Ok(Column {
+        type_sql: row.try_get("type")?,
+        compares: row.try_get("compares")?,
+        default: default.filter(|_| known),
+        from: from.cloned(),
+        name,
+    })
+}
+
+/// Whether every column that is computed has the value that its expression gives.
+fn holds(side: &[Column]) -> String {
+    let judged: Vec<String> = side
+        .iter()
+        .filter_map(|column| {
+            let from = column.from.as_ref()?;
+            Some(column.same(&quote(&column.name), &format!("({from})")))
+        })
+        .collect();
+    if judged.is_empty() {
+        "false".to_owned()
+    } else {
+        format!("({})", judged.join(" AND "))
+    }
+}
+
+impl Column {
+    /// Whether two values are the same, as SQL: in the column's own type, so that what was stored is what is compared with.
+    fn same(&self, one: &str, other: &str) -> String {
+        let cast = format!("CAST({other} AS {})", self.type_sql);
+        if self.compares {
+            format!("{one} IS NOT DISTINCT FROM {cast}")
+        } else {
+            format!("{one}::text IS NOT DISTINCT FROM {cast}::text")
+        }
+    }
+}

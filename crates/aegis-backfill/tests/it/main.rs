@@ -1,0 +1,7 @@
+//! Tests of aegis-backfill, in one binary.
+#![expect(
+    clippy::unwrap_used,
+    reason = "helpers of tests may fail like the tests that they help"
+)]
+
+mod sync;
