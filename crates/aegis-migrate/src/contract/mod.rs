@@ -9,6 +9,7 @@ pub mod bundle;
 pub mod door;
 pub mod envelope;
 pub mod fact;
+pub mod gate;
 pub mod keyring;
 pub mod look;
 pub mod need;

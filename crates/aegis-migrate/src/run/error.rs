@@ -110,6 +110,9 @@ pub enum RunError {
         /// Its code.
         sqlstate: String,
     },
+    /// A contract that could not be shown to be safe. Nothing was changed.
+    #[error("{0}")]
+    Evidence(String),
     /// A part that this release does not run.
     #[error("{what} of {change} is not run by this release; nothing after it was run")]
     NotRun {
@@ -140,6 +143,7 @@ impl RunError {
             Self::Unknown { .. } | Self::Structure(StructureError::Unprovable { .. }) => 15,
             Self::Ledger(LedgerError::Fenced { .. }) => 16,
             Self::Session(_) | Self::Mutex(MutexError::NotHeld) => 17,
+            Self::Evidence(_) => 18,
             Self::AheadRefused { .. } => 19,
             Self::Requires(_) => 21,
             Self::Interrupted => 22,

@@ -8,6 +8,7 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, Transaction};
 
 use super::{Ladder, RunError, Work};
+use crate::contract::gate::{Gate, GateError};
 use crate::ledger::{self, StepState, Who};
 use crate::structure::{Reach, before};
 
@@ -27,6 +28,18 @@ pub(super) async fn run(
     fresh: bool,
     ladder: &Ladder,
 ) -> Result<(), RunError> {
+    behind(client, works, who, fresh, ladder, None).await
+}
+
+/// As [`run`], behind the assertions of a contract: they are made under the first lock, and what they end is in the same commit.
+pub(super) async fn behind(
+    client: &mut Client,
+    works: &[Work<'_>],
+    who: &Who,
+    fresh: bool,
+    ladder: &Ladder,
+    gate: Option<&Gate<'_>>,
+) -> Result<(), RunError> {
     let Some(first) = works.first() else {
         return Ok(());
     };
@@ -35,7 +48,7 @@ pub(super) async fn run(
     let mut pause = Duration::from_millis(100);
     loop {
         tries += 1;
-        let said = match attempt(client, works, who, fresh, ladder).await? {
+        let said = match attempt(client, works, who, fresh, ladder, gate).await? {
             Try::Done => return Ok(()),
             Try::Locked(said) => said,
         };
@@ -60,9 +73,10 @@ async fn attempt(
     who: &Who,
     fresh: bool,
     ladder: &Ladder,
+    gate: Option<&Gate<'_>>,
 ) -> Result<Try, RunError> {
     let transaction = client.transaction().await?;
-    match inside(&transaction, works, who, fresh, ladder).await {
+    match inside(&transaction, works, who, fresh, ladder, gate).await {
         Ok(()) => {}
         Err(Refused::Run(error)) => {
             transaction.rollback().await?;
@@ -140,6 +154,7 @@ async fn inside(
     who: &Who,
     fresh: bool,
     ladder: &Ladder,
+    gate: Option<&Gate<'_>>,
 ) -> Result<(), Refused> {
     let at = |index| move |error| Refused::Server(index, error);
     ledger::fence(transaction, who.epoch).await?;
@@ -162,6 +177,17 @@ async fn inside(
         lock(transaction, work, index == 0)
             .await
             .map_err(at(index))?;
+        if index == 0
+            && let Some(gate) = gate
+        {
+            gate.holds(transaction)
+                .await
+                .map_err(|shut| refused(shut, index))?;
+            transaction
+                .batch_execute(&settings)
+                .await
+                .map_err(at(index))?;
+        }
         let class = decide(transaction, work, fresh).await?;
         let reach = Reach::of(work.statement, work.schema);
         let before = before(transaction, &reach).await?;
@@ -188,7 +214,20 @@ async fn inside(
         )
         .await?;
     }
+    if let Some(gate) = gate {
+        gate.end(transaction)
+            .await
+            .map_err(|shut| refused(shut, works.len().saturating_sub(1)))?;
+    }
     Ok(())
+}
+
+/// A lock that is not had is tried again, like those of the statements.
+fn refused(shut: GateError, at: usize) -> Refused {
+    match shut {
+        GateError::Database(error) => Refused::Server(at, error),
+        GateError::Evidence(why) => Refused::Run(RunError::Evidence(why)),
+    }
 }
 
 /// All locks in name order, in their final mode: the first waits, the others do not.

@@ -1,0 +1,145 @@
+//! What must still hold in the very transaction that drops, and what that transaction keeps.
+//!
+//! Invariants: only probes of the catalog and of this tool's own tables, each by an index or over a handful of rows and bounded to
+//! 1 s, since they run under the locks of the drop; the approval is used up and the attempt ended in the same commit as the drop.
+
+use tokio_postgres::GenericClient;
+use tokio_postgres::error::SqlState;
+
+use super::approval::Approved;
+use super::attempt::Attempt;
+use super::door::{self, Door, DoorError};
+
+/// How long one probe may take.
+pub const PROBE: &str = "SET LOCAL statement_timeout = 1000";
+
+/// What a contract's steps are run behind.
+#[derive(Debug)]
+pub struct Gate<'a> {
+    /// The attempt, as it was when the facts were judged.
+    pub attempt: &'a Attempt,
+    /// What must be shut; none without old columns or runtime roles.
+    pub door: Option<Door<'a>>,
+    /// The approval that this run uses.
+    pub approved: &'a Approved,
+}
+
+/// Why the gate stays shut.
+#[derive(Debug, thiserror::Error)]
+pub enum GateError {
+    /// Something holds no more, or could not be shown in its time.
+    #[error("{0}")]
+    Evidence(String),
+    /// The database.
+    #[error(transparent)]
+    Database(tokio_postgres::Error),
+}
+
+impl From<tokio_postgres::Error> for GateError {
+    fn from(error: tokio_postgres::Error) -> Self {
+        if error.code() == Some(&SqlState::QUERY_CANCELED) {
+            return Self::Evidence(
+                "an assertion could not be shown within 1 s, under the locks of the drop".to_owned(),
+            );
+        }
+        Self::Database(error)
+    }
+}
+
+impl Gate<'_> {
+    /// Asserts, in the caller's transaction. The attempt cannot be reopened until that ends.
+    pub async fn holds(&self, client: &impl GenericClient) -> Result<(), GateError> {
+        client.batch_execute(PROBE).await?;
+        let attempt = client
+            .query_opt(
+                include_str!("../../sql/contract/hold.sql"),
+                &[&self.attempt.change, &self.attempt.number],
+            )
+            .await?;
+        let Some(attempt) = attempt else {
+            return Err(GateError::Evidence(format!(
+                "attempt {} of {} was reopened meanwhile",
+                self.attempt.number, self.attempt.change
+            )));
+        };
+        let done: Option<jiff::Timestamp> = attempt.try_get(0)?;
+        if let Some(at) = done {
+            return Err(GateError::Evidence(format!(
+                "attempt {} of {} was done at {at} by somebody else",
+                self.attempt.number, self.attempt.change
+            )));
+        }
+        self.unused(client).await?;
+        if let Some(door) = &self.door {
+            let open = door::still_open(client, door).await.map_err(of_door)?;
+            if !open.is_empty() {
+                return Err(GateError::Evidence(format!(
+                    "the door is open again: {}",
+                    open.join(", ")
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// Uses the approval up and ends the attempt, in the caller's transaction, which has seen [`Self::holds`].
+    pub async fn end(&self, client: &impl GenericClient) -> Result<(), GateError> {
+        let used = client
+            .execute(
+                include_str!("../../sql/contract/use_approval.sql"),
+                &[
+                    &self.approved.digest,
+                    &self.attempt.change,
+                    &self.approved.by,
+                ],
+            )
+            .await;
+        match used {
+            Err(error) if error.code() == Some(&SqlState::UNIQUE_VIOLATION) => {
+                return Err(GateError::Evidence(
+                    "the approval was used a moment ago by somebody else".to_owned(),
+                ));
+            }
+            used => used?,
+        };
+        client
+            .query_opt(
+                include_str!("../../sql/contract/done.sql"),
+                &[
+                    &self.attempt.change,
+                    &self.attempt.number,
+                    &self.approved.digest,
+                ],
+            )
+            .await?
+            .map(|_| ())
+            .ok_or_else(|| {
+                GateError::Evidence(format!(
+                    "attempt {} of {} was ended meanwhile",
+                    self.attempt.number, self.attempt.change
+                ))
+            })
+    }
+
+    /// Whether the approval still counts.
+    async fn unused(&self, client: &impl GenericClient) -> Result<(), GateError> {
+        let used = client
+            .query_opt(
+                include_str!("../../sql/contract/approval_used.sql"),
+                &[&self.approved.digest],
+            )
+            .await?;
+        let Some(used) = used else { return Ok(()) };
+        let (change, at): (String, jiff::Timestamp) = (used.try_get(0)?, used.try_get(1)?);
+        Err(GateError::Evidence(format!(
+            "the approval was used at {at} for {change}; it counts once"
+        )))
+    }
+}
+
+pub(super) fn of_door(error: DoorError) -> GateError {
+    match error {
+        DoorError::Database(error) => error.into(),
+        other => GateError::Evidence(other.to_string()),
+    }
+}
