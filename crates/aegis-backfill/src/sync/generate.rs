@@ -188,6 +188,35 @@ fn carry(side: &[Column]) -> String {
     text
 }
 
+/// Computes a side for some rows that are there, into variables of its types: a value that the trigger could not assign fails here
+/// as it would there.
+pub(super) fn attempt(rule: &Rule, side: &[Column], rows: u32) -> Option<String> {
+    let computed: Vec<(&Column, &String)> = side
+        .iter()
+        .filter_map(|column| Some((column, column.from.as_ref()?)))
+        .collect();
+    if computed.is_empty() {
+        return None;
+    }
+    let (mut variables, mut values, mut assigned) = (String::new(), String::new(), String::new());
+    for (index, (column, from)) in computed.iter().enumerate() {
+        let comma = if index == 0 { "" } else { ", " };
+        let _ = writeln!(variables, "aegis_{index} {};", column.type_sql);
+        let _ = write!(values, "{comma}({from}) AS aegis_value_{index}");
+        let _ = writeln!(
+            assigned,
+            "aegis_{index} := aegis_found.aegis_value_{index};"
+        );
+    }
+    Some(format!(
+        "DO {}",
+        dollar(&format!(
+            "\n#variable_conflict use_column\nDECLARE\naegis_found record;\n{variables}BEGIN\nFOR aegis_found IN SELECT {values}\nFROM (SELECT * FROM {} LIMIT {rows}) AS aegis_row LOOP\n{assigned}END LOOP;\nEND;\n",
+            rule.table.sql()
+        ))
+    ))
+}
+
 /// Whether an INSERT gave the column a value.
 fn given(column: &Column) -> String {
     let name = format!("NEW.{}", quote(&column.name));

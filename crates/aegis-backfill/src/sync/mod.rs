@@ -121,15 +121,11 @@ impl Sides {
     /// # Errors
     /// See [`SyncError`]; nothing was changed.
     pub async fn tried(&self, client: &impl GenericClient) -> Result<(), SyncError> {
-        for (direction, judged) in [
-            ("forward", self.forward_holds()),
-            ("backward", self.backward_holds()),
-        ] {
-            let sql = format!(
-                "SELECT count(*) FILTER (WHERE {judged}) FROM (SELECT * FROM {} LIMIT {TRIED_ROWS}) AS aegis_row",
-                self.rule.table.sql()
-            );
-            if let Err(error) = client.query(&sql, &[]).await {
+        for (direction, side) in [("forward", &self.new), ("backward", &self.old)] {
+            let Some(sql) = generate::attempt(&self.rule, side, TRIED_ROWS) else {
+                continue;
+            };
+            if let Err(error) = client.batch_execute(&sql).await {
                 let Some(said) = error.as_db_error() else {
                     return Err(error.into());
                 };
@@ -264,7 +260,14 @@ fn column(
         type_sql: row.try_get("type")?,
         compares: row.try_get("compares")?,
         default: default.filter(|_| known),
-        from: from.cloned(),
+        // A comment at its end must not swallow what follows.
+        from: from.map(|from| {
+            if from.contains("--") {
+                format!("{from}\n")
+            } else {
+                from.clone()
+            }
+        }),
         name,
     })
 }

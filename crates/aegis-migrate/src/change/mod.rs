@@ -85,6 +85,8 @@ pub enum Part<'a> {
     },
     /// The generated trigger.
     Sync(&'a Sync),
+    /// The end of the generated trigger: before the statements that drop what it writes, in one transaction with them.
+    EndSync(&'a Sync),
     /// The backfill.
     Backfill(&'a Backfill),
     /// The reconciliation.
@@ -111,6 +113,20 @@ impl Change {
     pub fn backfill_table(&self) -> Option<&str> {
         let own = self.backfill.as_ref()?.table.as_deref();
         own.or_else(|| self.sync.as_ref().map(|sync| sync.table.as_str()))
+    }
+
+    /// Its two sides, as the trigger's generator takes them.
+    pub fn sync_rule(&self) -> Option<aegis_backfill::sync::Rule> {
+        let sync = self.sync.as_ref()?;
+        Some(aegis_backfill::sync::Rule {
+            change: self.id.to_string(),
+            table: aegis_catalog::Name::new(&self.schema, &sync.table),
+            old: sync.old.clone(),
+            new: sync.new.clone(),
+            reject_both: sync.both_changed == BothChanged::Reject,
+            forward: sync.forward.clone(),
+            backward: sync.backward.clone(),
+        })
     }
 
     /// What a phase does, in the order of execution.
@@ -141,6 +157,7 @@ impl Change {
                     "contract.tighten",
                     contract.and_then(|c| c.tighten.as_deref()),
                 ),
+                contract.and(self.sync.as_ref()).map(Part::EndSync),
                 sql("contract.sql", contract.map(|c| c.sql.as_str())),
             ],
         };

@@ -64,6 +64,12 @@ pub fn words(what: &What) -> [String; 4] {
             format!("the trigger on {table} that keeps both sides alike"),
             String::new(),
         ],
+        What::EndSync { table } => [
+            String::new(),
+            "D".to_owned(),
+            format!("the end of the trigger on {table} that keeps both sides alike"),
+            String::new(),
+        ],
         What::Backfill { table, rows } => {
             let rows = rows.map_or_else(
                 || "an unknown number of".to_owned(),

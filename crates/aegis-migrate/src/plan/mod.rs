@@ -48,6 +48,11 @@ pub enum What {
         /// On which table.
         table: String,
     },
+    /// The end of that trigger, in one transaction with the statements after it.
+    EndSync {
+        /// On which table.
+        table: String,
+    },
     /// The backfill.
     Backfill {
         /// Of which table.
@@ -169,6 +174,20 @@ fn of_phase(
                         name: sync.table.clone(),
                     },
                     mode: LockMode::ShareRowExclusive,
+                };
+                one.locks = locks(&[lock], change, catalog);
+                items.push(one);
+            }
+            Part::EndSync(sync) => {
+                let mut one = item(What::EndSync {
+                    table: sync.table.clone(),
+                });
+                let lock = aegis_ddl::Lock {
+                    relation: aegis_ddl::QualifiedName {
+                        schema: None,
+                        name: sync.table.clone(),
+                    },
+                    mode: LockMode::AccessExclusive,
                 };
                 one.locks = locks(&[lock], change, catalog);
                 items.push(one);

@@ -113,6 +113,14 @@ pub enum RunError {
     /// A contract that could not be shown to be safe. Nothing was changed.
     #[error("{0}")]
     Evidence(String),
+    /// Two sides that no trigger can keep alike.
+    #[error("{change}/change.toml: {source}")]
+    Sync {
+        /// The change.
+        change: String,
+        /// What does not fit.
+        source: aegis_backfill::sync::SyncError,
+    },
     /// A part that this release does not run.
     #[error("{what} of {change} is not run by this release; nothing after it was run")]
     NotRun {
@@ -134,7 +142,7 @@ impl RunError {
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Folder(problems) => problems.exit_code(),
-            Self::NotRun { .. } | Self::OutOfOrder(_) => 2,
+            Self::NotRun { .. } | Self::OutOfOrder(_) | Self::Sync { .. } => 2,
             Self::Mutex(MutexError::Busy { .. }) => 10,
             Self::Edited(_) => 11,
             Self::Shape { .. } => 12,

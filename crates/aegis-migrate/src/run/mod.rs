@@ -7,6 +7,7 @@
 mod error;
 mod outside;
 mod step;
+mod sync;
 
 use std::time::Duration;
 
@@ -88,6 +89,8 @@ struct Work<'a> {
     compatible: &'a [Compatible],
     server: u32,
     is_long: bool,
+    /// Made by this tool, with the class that it has: there is no author to judge.
+    generated: Option<Class>,
 }
 
 impl Work<'_> {
@@ -140,11 +143,6 @@ pub async fn run(
         if !is_open || !(fresh || line.at.phase == phase) {
             continue;
         }
-        let old_side_goes = set
-            .lock
-            .lines
-            .iter()
-            .any(|other| other.at.id == line.at.id && other.at.phase == Phase::Contract);
         let counts = of_line(
             client,
             line,
@@ -154,7 +152,6 @@ pub async fn run(
             server,
             fresh,
             ladder,
-            old_side_goes,
             told,
         )
         .await?;
@@ -253,7 +250,6 @@ async fn of_line(
     server: u32,
     fresh: bool,
     ladder: &Ladder,
-    old_side_goes: bool,
     told: &mut (dyn FnMut(&serde_json::Value) + Send),
 ) -> Result<(u32, u32), RunError> {
     let phase = line.at.phase;
@@ -263,7 +259,6 @@ async fn of_line(
             what: "[contract]",
         });
     }
-    let sources = sources(change, phase, fresh, old_side_goes)?;
     let compatible: Vec<Compatible> = change
         .compatible(phase)
         .iter()
@@ -273,7 +268,11 @@ async fn of_line(
         })
         .collect();
     let (mut applied, mut reconciled, mut ordinal) = (0, 0, 0);
-    for source in &sources {
+    for part in change.parts(phase) {
+        // Part by part: what is generated asks the catalog for what the part before has made.
+        let Some((source, generated)) = source_of(client, change, part, fresh).await? else {
+            continue;
+        };
         let mut works = Vec::new();
         for statement in &source.script.statements {
             ordinal += 1;
@@ -281,14 +280,15 @@ async fn of_line(
                 .iter()
                 .find(|row| row.at == line.at && row.ordinal == ordinal);
             let work = Work {
-                step: of_statement(line, source, statement, ordinal),
+                step: of_statement(line, &source, statement, ordinal),
                 statement,
-                source,
+                source: &source,
                 schema: &change.schema,
                 run_as: change.run_as.as_deref(),
                 compatible: &compatible,
                 server,
                 is_long: phase != Phase::Expand,
+                generated,
             };
             if before.is_some_and(|row| row.state.is_done() && row.sha256 == work.step.sha256) {
                 continue;
@@ -340,34 +340,32 @@ async fn of_line(
     Ok((applied, reconciled))
 }
 
-/// The files of a phase.
-fn sources(
+/// The statements of a part, and their class when this tool has made them; `None`: there is nothing to do.
+async fn source_of(
+    client: &mut Client,
     change: &Change,
-    phase: Phase,
+    part: Part<'_>,
     fresh: bool,
-    old_side_goes: bool,
-) -> Result<Vec<SourceFile>, RunError> {
-    let mut sources = Vec::new();
-    let not_run = |what| RunError::NotRun {
-        change: change.id.to_string(),
-        what,
+) -> Result<Option<(SourceFile, Option<Class>)>, RunError> {
+    let not_run = |what| {
+        Err(RunError::NotRun {
+            change: change.id.to_string(),
+            what,
+        })
     };
-    for part in change.parts(phase) {
-        match part {
-            Part::Sql { key, file } => {
-                let read = source(change, key, file)
-                    .map_err(|problem| RunError::Folder(problem.into()))?;
-                sources.push(read);
-            }
-            // A fresh database has no rows to move; and nobody writes an old side that is gone when this run has ended.
-            Part::Backfill(_) | Part::Reconcile(_) if fresh => {}
-            Part::Sync(_) if fresh && old_side_goes => {}
-            Part::Sync(_) => return Err(not_run("[sync]")),
-            Part::Backfill(_) => return Err(not_run("[backfill]")),
-            Part::Reconcile(_) => return Err(not_run("[reconcile]")),
+    match part {
+        Part::Sql { key, file } => {
+            let read =
+                source(change, key, file).map_err(|problem| RunError::Folder(problem.into()))?;
+            Ok(Some((read, None)))
         }
+        Part::Sync(_) => Ok(Some((sync::begin(client, change).await?, Some(Class::A)))),
+        Part::EndSync(_) => Ok(Some((sync::end(change)?, Some(Class::D)))),
+        // A fresh database has no rows to move.
+        Part::Backfill(_) | Part::Reconcile(_) if fresh => Ok(None),
+        Part::Backfill(_) => not_run("[backfill]"),
+        Part::Reconcile(_) => not_run("[reconcile]"),
     }
-    Ok(sources)
 }
 
 fn of_statement(line: &LockLine, source: &SourceFile, statement: &Statement, ordinal: i32) -> Step {

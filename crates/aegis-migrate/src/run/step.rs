@@ -268,6 +268,9 @@ pub(super) async fn decide(
     work: &Work<'_>,
     fresh: bool,
 ) -> Result<Class, RunError> {
+    if let Some(class) = work.generated {
+        return Ok(class);
+    }
     let names = work
         .statement
         .touches()

@@ -3,6 +3,7 @@
 //! No gates and no ladder: nobody else is in the database. A concurrent build is one here too, since it needs no other reason
 //! to be tried.
 
+use aegis_backfill::sync::{Sides, SyncError};
 use aegis_catalog::quote;
 use aegis_ddl::Form;
 use tokio_postgres::Client;
@@ -55,8 +56,36 @@ async fn execute(client: &Client, change: &Change, phase: Phase) -> Result<(), S
                     && change.expand.as_ref().is_some_and(|expand| expand.atomic);
                 run_file(client, &file.path, &file.text, atomic).await?;
             }
-            Part::Sync(_) | Part::Backfill(_) | Part::Reconcile(_) => {}
+            Part::Sync(_) | Part::EndSync(_) => sync(client, change, part).await?,
+            // Nothing is in it to move or to count.
+            Part::Backfill(_) | Part::Reconcile(_) => {}
         }
+    }
+    Ok(())
+}
+
+/// Makes the generated trigger, or takes it away.
+async fn sync(client: &Client, change: &Change, part: Part<'_>) -> Result<(), ShadowError> {
+    let Some(rule) = change.sync_rule() else {
+        return Ok(());
+    };
+    let of_sync = |error: SyncError| ShadowError::Data {
+        change: change.path.clone(),
+        what: "[sync]",
+        said: error.to_string(),
+    };
+    let statements = if matches!(part, Part::EndSync(_)) {
+        rule.drop_statements()
+    } else {
+        let sides = Sides::read(client, &rule).await.map_err(of_sync)?;
+        sides.tried(client).await.map_err(of_sync)?;
+        sides.create()
+    };
+    for statement in statements {
+        client
+            .batch_execute(&statement)
+            .await
+            .map_err(|error| of_sync(SyncError::Sql(error)))?;
     }
     Ok(())
 }

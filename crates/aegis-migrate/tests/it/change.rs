@@ -49,6 +49,7 @@ fn parts_come_in_the_order_of_execution() {
             .map(|part| match part {
                 Part::Sql { key, .. } => key,
                 Part::Sync(_) => "sync",
+                Part::EndSync(_) => "end of sync",
                 Part::Backfill(_) => "backfill",
                 Part::Reconcile(_) => "reconcile",
             })
@@ -64,7 +65,10 @@ fn parts_come_in_the_order_of_execution() {
             "migrate.after_backfill"
         ]
     );
-    assert_eq!(names(Phase::Contract), ["contract.tighten", "contract.sql"]);
+    assert_eq!(
+        names(Phase::Contract),
+        ["contract.tighten", "end of sync", "contract.sql"]
+    );
 }
 
 /// What stands in the file, what stands there instead, and what has to be told.

@@ -15,3 +15,4 @@ mod run;
 mod set;
 mod standing;
 mod structure;
+mod sync;

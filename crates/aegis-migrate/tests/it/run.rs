@@ -41,7 +41,7 @@ fn change(folder: Folder, id: &str, expand: &str, migrate: Option<&str>) -> Fold
     folder.with(&format!("{id}/change.toml"), toml)
 }
 
-fn sealed(folder: &Folder) -> Set {
+pub(crate) fn sealed(folder: &Folder) -> Set {
     let open = folder.set().unwrap();
     let mut lock = open.lock.clone();
     for at in open.unsealed() {
@@ -76,7 +76,7 @@ fn ladder() -> Ladder {
     }
 }
 
-async fn ran(db: &TestDb, set: &Set, phase: Phase) -> Result<Summary, RunError> {
+pub(crate) async fn ran(db: &TestDb, set: &Set, phase: Phase) -> Result<Summary, RunError> {
     let mut held = held(db, Duration::from_secs(20)).await.unwrap();
     let outcome = run(&mut held, set, phase, &ladder(), &mut |_| {}).await;
     held.release().await;

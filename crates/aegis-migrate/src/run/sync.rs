@@ -1,0 +1,69 @@
+//! The generated trigger as statements of the runner: made for the catalog as it is, executed and recorded like any other step.
+
+use aegis_backfill::sync::{Rule, Sides, SyncError};
+use aegis_catalog::quote;
+use aegis_ddl::{Phase, SourceFile};
+use tokio_postgres::Client;
+
+use super::RunError;
+use crate::change::Change;
+
+/// Where the ledger says that its statements stand.
+const PLACE: &str = "[sync]";
+
+/// What makes the trigger. Its expressions are tried first, with the rights that it will have.
+pub(super) async fn begin(client: &mut Client, change: &Change) -> Result<SourceFile, RunError> {
+    let rule = rule(change)?;
+    let transaction = client.transaction().await?;
+    let mut settings = format!(
+        "SET LOCAL search_path = {}, pg_catalog",
+        quote(&change.schema)
+    );
+    if let Some(role) = &change.run_as {
+        settings.push_str("; SET LOCAL ROLE ");
+        settings.push_str(&quote(role));
+    }
+    transaction.batch_execute(&settings).await?;
+    let read = async {
+        let sides = Sides::read(&transaction, &rule).await?;
+        sides.tried(&transaction).await?;
+        Ok(sides.create())
+    };
+    let statements = read.await.map_err(|source: SyncError| RunError::Sync {
+        change: change.path.clone(),
+        source,
+    });
+    transaction.rollback().await?;
+    file(change, &statements?, Phase::Expand)
+}
+
+/// What takes it away.
+pub(super) fn end(change: &Change) -> Result<SourceFile, RunError> {
+    file(change, &rule(change)?.drop_statements(), Phase::Contract)
+}
+
+fn rule(change: &Change) -> Result<Rule, RunError> {
+    change.sync_rule().ok_or_else(|| RunError::NotRun {
+        change: change.id.to_string(),
+        what: PLACE,
+    })
+}
+
+fn file(change: &Change, statements: &[String], phase: Phase) -> Result<SourceFile, RunError> {
+    let path = format!("{}/change.toml {PLACE}", change.path);
+    let text = format!("{};\n", statements.join(";\n"));
+    let script = aegis_ddl::read(&text).map_err(|error| {
+        let problem = crate::change::Problem::of_file(
+            &path,
+            error.to_string(),
+            "an expression of [sync] is no SQL: mend it",
+        );
+        RunError::Folder(problem.into())
+    })?;
+    Ok(SourceFile {
+        path,
+        script,
+        phase: Some(phase),
+        atomic: Some(phase == Phase::Contract),
+    })
+}
