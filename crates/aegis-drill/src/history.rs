@@ -161,12 +161,28 @@ pub fn read(path: &Path) -> Result<Vec<Line>, DrillError> {
     read_lines(path, "a history")
 }
 
+/// The bytes of such a file.
+///
+/// # Errors
+/// A whole line is not of this format.
+pub fn parse(bytes: &[u8]) -> Result<Vec<Line>, DrillError> {
+    whole_lines(bytes, "a history")
+}
+
 /// Whole JSON lines of a file.
 pub(crate) fn read_lines<T: for<'de> Deserialize<'de>>(
     path: &Path,
     what: &'static str,
 ) -> Result<Vec<T>, DrillError> {
     let bytes = std::fs::read(path).map_err(DrillError::file("read", path))?;
+    whole_lines(&bytes, what)
+}
+
+/// The whole JSON lines among bytes.
+pub(crate) fn whole_lines<T: for<'de> Deserialize<'de>>(
+    bytes: &[u8],
+    what: &'static str,
+) -> Result<Vec<T>, DrillError> {
     let whole = bytes
         .iter()
         .rposition(|b| *b == b'\n')

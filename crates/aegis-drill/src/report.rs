@@ -138,7 +138,15 @@ impl Report {
     /// It cannot be read, or is no report.
     pub fn read(path: &Path) -> Result<Self, DrillError> {
         let bytes = std::fs::read(path).map_err(DrillError::file("read", path))?;
-        serde_json::from_slice(&bytes).map_err(DrillError::reading("a report"))
+        Self::parse(&bytes)
+    }
+
+    /// Reads its bytes.
+    ///
+    /// # Errors
+    /// They are no report.
+    pub fn parse(bytes: &[u8]) -> Result<Self, DrillError> {
+        serde_json::from_slice(bytes).map_err(DrillError::reading("a report"))
     }
 }
 

@@ -52,8 +52,9 @@ fn why(error: &serde_json::Error) -> String {
     let said = error.to_string();
     let mut text = String::new();
     for char in said.chars().take(CHARS_MAX) {
-        if char.is_control() {
-            text.extend(char.escape_debug());
+        // Marks that turn what follows around are escaped like controls.
+        if char.is_control() || matches!(char, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}') {
+            text.extend(char.escape_unicode());
         } else {
             text.push(char);
         }

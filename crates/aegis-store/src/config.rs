@@ -169,11 +169,12 @@ fn take_own(url: &str) -> Result<Taken, StoreError> {
     let query_at = url[behind_password..]
         .find('?')
         .map(|at| behind_password + at);
-    let place = &url[behind_password..query_at.unwrap_or(url.len())];
-    if url.contains("://") && place.contains('@') {
-        // What stands before the second one would be taken for the host, and shown.
+    if url.contains("://") && url[behind_password..].contains('@') {
+        // What stands before the second one would be taken for the host or for a parameter, and shown.
         return Err(StoreError::Url {
-            what: "it holds more than one @; in a name or a password it is written %40".to_owned(),
+            what:
+                "it holds more than one @; in a name, a password or a parameter it is written %40"
+                    .to_owned(),
         });
     }
     let Some((base, query)) = query_at.map(|at| (&url[..at], &url[at + 1..])) else {

@@ -99,6 +99,19 @@ impl Protocols {
         self.range
     }
 
+    /// A checkpoint as a handler with these protocols gets it: stored bytes through the upcasters. For tests of an author who
+    /// keeps what older programs wrote.
+    ///
+    /// # Errors
+    /// The bytes are not of this type, or an upcaster refuses them.
+    pub fn decode_checkpoint<T: DeserializeOwned>(
+        &self,
+        protocol: i32,
+        bytes: &[u8],
+    ) -> Result<T, String> {
+        self.decode(Part::Checkpoint, protocol, bytes)
+    }
+
     /// The protocol that is written.
     pub(crate) fn writes(&self) -> i32 {
         self.range.writes()

@@ -42,7 +42,21 @@ const LAYERS: [&[&str]; 5] = [
 ];
 
 /// For tests only: what they may use, and nobody uses them but as a dev-dependency.
-const BESIDE: [(&str, &[&str]); 3] = [
+const BESIDE: [(&str, &[&str]); 4] = [
+    (
+        "aegis-fuzz",
+        &[
+            "aegis-catalog",
+            "aegis-ddl",
+            "aegis-demo",
+            "aegis-drill",
+            "aegis-migrate",
+            "aegis-model",
+            "aegis-protocol",
+            "aegis-store",
+            "aegis-worker",
+        ],
+    ),
     ("aegis-proof", &["aegis-model"]),
     (
         "aegis-testkit",

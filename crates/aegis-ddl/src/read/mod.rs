@@ -30,6 +30,12 @@ pub fn read(sql: &str) -> Result<Script, SyntaxError> {
             statements.push(statement);
         }
     }
+    // A statement whose text is not what stands there has such a line in it, which may be a piece of a string.
+    let changed = |statement: &&Statement| sql.get(statement.span.clone()) != Some(&statement.text);
+    if let Some(statement) = statements.iter().find(changed) {
+        let said = "\\restrict and \\unrestrict are left out between statements, and such a line stands inside of this one";
+        return Err(SyntaxError::at(sql, statement.span.start, said.to_owned()));
+    }
     Ok(Script { statements })
 }
 

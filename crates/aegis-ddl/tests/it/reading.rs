@@ -62,6 +62,9 @@ fn psql_commands_are_named_and_those_of_pg_dump_left_out() {
     );
     let copy = read("COPY t (a) FROM stdin;\n1\n\\.\n").unwrap_err();
     assert!(copy.message.contains("COPY"), "{}", copy.message);
+    let inside = read("SELECT 1;\nINSERT INTO a VALUES ('x\n\\restrict abc\n');\n").unwrap_err();
+    assert_eq!(inside.line, 2);
+    assert!(inside.message.contains("inside of this one"), "{inside}");
     let dumped = read("\\restrict abc\nSELECT 1;\n\\unrestrict abc\n").unwrap();
     assert_eq!(dumped.statements[0].line, 2);
 }

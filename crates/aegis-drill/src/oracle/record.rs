@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::behaviour::Behaviour;
 use crate::error::DrillError;
-use crate::history::{now_ns, read_lines};
+use crate::history::{now_ns, read_lines, whole_lines};
 
 /// One line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -86,6 +86,14 @@ impl Record {
 /// It cannot be read, or is not of this format.
 pub fn read(path: &Path) -> Result<Vec<Entry>, DrillError> {
     read_lines(path, "the oracle's record")
+}
+
+/// The bytes of a record.
+///
+/// # Errors
+/// A whole line is not of this format.
+pub fn parse(bytes: &[u8]) -> Result<Vec<Entry>, DrillError> {
+    whole_lines(bytes, "the oracle's record")
 }
 
 /// `floor.timeline.epoch`.

@@ -4,11 +4,11 @@
 
 /// A whole batch and what is in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Batch {
+pub struct Batch {
     /// As it was sent.
-    pub(super) bytes: Vec<u8>,
+    pub bytes: Vec<u8>,
     /// What it does.
-    pub(super) does: Does,
+    pub does: Does,
 }
 
 /// What a batch does.
@@ -26,7 +26,7 @@ pub enum Does {
 
 /// Cuts a client's bytes into batches.
 #[derive(Debug, Default)]
-pub(super) struct Frames {
+pub struct Frames {
     /// Whole frames of the open batch, then the beginning of a frame.
     bytes: Vec<u8>,
     /// How many of them are whole frames.
@@ -44,7 +44,7 @@ const WRITES: [&[u8]; 3] = [
 
 impl Frames {
     /// Takes bytes; gives the batches that are whole now.
-    pub(super) fn take(&mut self, more: &[u8]) -> Vec<Batch> {
+    pub fn take(&mut self, more: &[u8]) -> Vec<Batch> {
         self.bytes.extend_from_slice(more);
         let mut batches = Vec::new();
         while let Some((kind, length)) = self.next_frame() {

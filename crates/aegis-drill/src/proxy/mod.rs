@@ -18,8 +18,7 @@ use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio::sync::watch;
 
 use crate::error::DrillError;
-pub use frames::Does;
-use frames::{Batch, Frames};
+pub use frames::{Batch, Does, Frames};
 
 /// Longer than two leases of the drill's workers.
 const LATE: Duration = Duration::from_secs(5);

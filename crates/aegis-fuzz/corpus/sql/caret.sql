@@ -1,0 +1,3 @@
+SELECT 1;
+
+ALTER TABEL users ADD b int;

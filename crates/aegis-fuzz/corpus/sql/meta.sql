@@ -1,0 +1,2 @@
+\i other.sql
+SELECT 1;

@@ -1,0 +1,11 @@
+CREATE TABLE users (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, name text NOT NULL, note text DEFAULT 'x');
+CREATE INDEX users_name ON users (lower(name)) WHERE note IS NOT NULL;
+CREATE VIEW names AS SELECT id, name FROM users;
+CREATE FUNCTION f(a int) RETURNS int LANGUAGE sql IMMUTABLE AS $$ SELECT a + 1 $$;
+CREATE INDEX CONCURRENTLY i ON users (note);
+ALTER TABLE users ADD CONSTRAINT c CHECK (id > 0) NOT VALID, ALTER COLUMN name TYPE varchar(20) USING left(name, 20);
+INSERT INTO users (name) SELECT md5(g::text) FROM generate_series(1,10) g ON CONFLICT DO NOTHING;
+WITH a AS (DELETE FROM users RETURNING *) UPDATE b SET c = 1 FROM a;
+DROP TABLE users CASCADE;
+VACUUM FULL users;
+CREATE SCHEMA s CREATE TABLE t (a int);
