@@ -57,6 +57,8 @@ impl ErrorCode {
     pub const REPLAY: Self = Self("AEG-0023");
     /// A database that is not what was applied to it, or could not be compared.
     pub const STRUCTURE: Self = Self("AEG-0024");
+    /// A switch or a contract that could not be shown to be safe.
+    pub const EVIDENCE: Self = Self("AEG-0025");
 
     /// The code as text.
     pub const fn as_str(self) -> &'static str {
