@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use crate::lock::LockMode;
 use crate::name::QualifiedName;
 
 /// The kind of object that a DROP, a RENAME or the like is about.
@@ -142,6 +143,7 @@ pub enum Form {
         table: QualifiedName,
     },
     CreatePolicy {
+        name: String,
         table: QualifiedName,
     },
     AlterPolicy {
@@ -198,14 +200,21 @@ pub enum Form {
     },
     Select {
         locks_rows: bool,
+        /// Functions that it calls.
+        calls: Vec<QualifiedName>,
     },
-    Call,
+    Call {
+        procedure: QualifiedName,
+    },
     Set {
         name: String,
         local: bool,
+        /// The first name that it is set to.
+        value: Option<String>,
     },
     LockTable {
         tables: Vec<QualifiedName>,
+        mode: LockMode,
     },
     /// BEGIN, COMMIT, ROLLBACK, SAVEPOINT, PREPARE TRANSACTION.
     TransactionControl {
@@ -249,6 +258,8 @@ pub struct CreateTable {
     pub unique_keys: Vec<Vec<String>>,
     /// Whether a CHECK stands beside the columns.
     pub checked: bool,
+    /// Columns of PARTITION BY; empty: it has none, or a key that is an expression.
+    pub partition_by: Vec<String>,
 }
 
 /// CREATE INDEX.
@@ -335,6 +346,30 @@ pub struct Constraint {
     pub not_valid: bool,
     /// NOT ENFORCED (18).
     pub not_enforced: bool,
+    /// Of a CHECK: its conditions that all hold, as far as each compares a column with a literal.
+    pub terms: Vec<Term>,
+}
+
+/// `column >= '2026-01-01'`, a part of a CHECK that is true for every row.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Term {
+    /// The column.
+    pub column: String,
+    /// `>=`, `<`, `=`, `in`, `is not null`.
+    pub operator: String,
+    /// The literals without quotes and casts.
+    pub values: Vec<String>,
+}
+
+/// FOR VALUES of a partition.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[expect(missing_docs, reason = "PostgreSQL's words")]
+pub enum Bound {
+    Range { from: Vec<String>, to: Vec<String> },
+    List { values: Vec<String> },
+    Hash,
+    Default,
 }
 
 /// What a constraint says.
@@ -425,6 +460,7 @@ pub enum Action {
     SetSchema,
     AttachPartition {
         partition: QualifiedName,
+        bound: Option<Bound>,
     },
     DetachPartition {
         partition: QualifiedName,
@@ -500,24 +536,37 @@ pub enum ReindexOf {
 }
 
 /// A body in SQL or PL/pgSQL.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Body {
     /// `sql`, `plpgsql`, or another that is not read.
     pub language: String,
     /// Its static statements.
     pub statements: Vec<crate::Statement>,
+    /// Statements with a name in them that is only known at run time: their form counts, their objects do not.
+    pub guessed: Vec<crate::Statement>,
     /// Parts that could not be read: dynamic EXECUTE, another language, an error.
     pub unread: Vec<String>,
+    /// Which of its statements a loop of unknown length repeats.
+    pub repeated: Vec<usize>,
+    /// Whether it commits: then it cannot run inside a transaction.
+    pub commits: bool,
 }
 
 /// Where inserted rows come from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
     /// So many literal rows.
     Rows(usize),
     /// DEFAULT VALUES.
     Defaults,
+    /// A query of so many rows, when these columns of these tables are keys.
+    Selected {
+        /// At most.
+        rows: usize,
+        /// What has to be unique.
+        keys: Vec<(QualifiedName, Vec<String>)>,
+    },
     /// A query.
     Query,
 }

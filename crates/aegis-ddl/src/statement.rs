@@ -25,6 +25,9 @@ pub struct Statement {
     pub line: usize,
     /// What it does.
     pub form: Form,
+    /// INSERT, UPDATE, DELETE and MERGE in its WITH: they run too.
+    #[serde(skip)]
+    pub(crate) with: Vec<Self>,
     /// Its tokens with one space between: what hashes and comparisons take.
     #[serde(skip)]
     pub(crate) plain: String,
@@ -62,6 +65,7 @@ impl Statement {
             }),
             Form::Vacuum { .. } | Form::Cluster { table: None } => false,
             Form::ClusterWide { transactional, .. } => *transactional,
+            Form::Do { body } => !body.commits,
             _ => true,
         }
     }

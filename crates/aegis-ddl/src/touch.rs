@@ -28,6 +28,9 @@ impl Statement {
     pub fn locks(&self) -> Vec<Lock> {
         let mut locks = BTreeMap::new();
         collect_locks(&self.form, &mut locks);
+        for inner in &self.with {
+            collect_locks(&inner.form, &mut locks);
+        }
         locks
             .into_iter()
             .map(|(relation, mode)| Lock { relation, mode })
@@ -161,13 +164,18 @@ fn collect_locks(form: &Form, locks: &mut Locks) {
         Form::Update { table, .. } | Form::Delete { table, .. } => {
             lock(locks, table, RowExclusive);
         }
-        Form::Truncate { tables, .. } | Form::LockTable { tables } => {
+        Form::Truncate { tables, .. } => {
             for table in tables {
                 lock(locks, table, AccessExclusive);
             }
         }
+        Form::LockTable { tables, mode } => {
+            for table in tables {
+                lock(locks, table, *mode);
+            }
+        }
         Form::CreateRule { table, .. }
-        | Form::CreatePolicy { table }
+        | Form::CreatePolicy { table, .. }
         | Form::AlterPolicy { table }
         | Form::Cluster { table: Some(table) } => lock(locks, table, AccessExclusive),
         Form::Do { body } => {
@@ -207,7 +215,7 @@ fn of_alter_table(table: &QualifiedName, actions: &[Action], locks: &mut Locks) 
                     lock(locks, references, LockMode::ShareRowExclusive);
                 }
             }
-            Action::AttachPartition { partition } => {
+            Action::AttachPartition { partition, .. } => {
                 lock(locks, partition, LockMode::AccessExclusive);
             }
             Action::DetachPartition {
@@ -339,7 +347,7 @@ fn collect_objects(form: &Form, objects: &mut Objects) {
         Form::CreateTrigger { name, table, .. } => add_on(objects, O::Trigger, name, table),
         Form::CreateRule { name, table } => add_on(objects, O::Rule, name, table),
         // The policy's own name is of no use without its table: the table's policies are compared as a whole.
-        Form::CreatePolicy { table } | Form::AlterPolicy { table } => {
+        Form::CreatePolicy { table, .. } | Form::AlterPolicy { table } => {
             add(objects, O::Table, table);
         }
         Form::CreateSchema { name } => add(
@@ -410,7 +418,7 @@ fn of_action_objects(table: &QualifiedName, action: &Action, objects: &mut Objec
                 name: to.clone(),
             },
         ),
-        Action::AttachPartition { partition } | Action::DetachPartition { partition, .. } => {
+        Action::AttachPartition { partition, .. } | Action::DetachPartition { partition, .. } => {
             add(objects, O::Table, partition);
         }
         Action::Inherit { parent } | Action::NoInherit { parent } => {

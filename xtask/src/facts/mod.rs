@@ -1,13 +1,14 @@
 //! `cargo xtask migrate-facts`: what each form of DDL does to locks, storage and indexes, measured on real servers.
 //!
 //! The forms stand in `crates/aegis-ddl/facts/forms.toml`; what this makes are `pgNN.json` beside it and the page
-//! `docs/migrate-facts.md`.
+//! `docs/migrate-facts.md`; and `functions.txt`, which functions of the servers are volatile.
 //!
 //! Invariants: a row is what a server did, never what somebody remembers; what could not be looked at is absent and not "no"; the
 //! output depends on the forms and on the servers' majors alone (no time, no path, no OID).
 
 mod concurrent;
 mod forms;
+mod functions;
 mod measure;
 mod page;
 mod row;
@@ -46,6 +47,8 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
     let mut report = Report::default();
     let mut skipped = Vec::new();
     let mut measured = 0;
+    let mut volatility = functions::Functions::new();
+    let mut asked = Vec::new();
     for &major in &args.majors {
         let binaries = match binaries(major) {
             Ok(binaries) => binaries,
@@ -54,12 +57,21 @@ pub fn run(args: &Args) -> anyhow::Result<Report> {
                 continue;
             }
         };
-        let facts = runtime.block_on(on(&binaries, &forms))?;
+        let facts = runtime.block_on(on(&binaries, &forms, &mut volatility))?;
+        asked.push(major);
         measured += facts.rows.len();
         let text = serde_json::to_string_pretty(&facts)? + "\n";
         compare_or_write(
             &folder.join(format!("pg{major}.json")),
             &text,
+            args.check,
+            &mut report,
+        )?;
+    }
+    if asked == MAJORS {
+        compare_or_write(
+            &folder.join("functions.txt"),
+            &functions::render(&volatility, &MAJORS),
             args.check,
             &mut report,
         )?;
@@ -95,7 +107,11 @@ fn binaries(major: u32) -> anyhow::Result<Binaries> {
     Ok(fetch_binaries_of(major)?)
 }
 
-async fn on(binaries: &Binaries, forms: &forms::Forms) -> anyhow::Result<Facts> {
+async fn on(
+    binaries: &Binaries,
+    forms: &forms::Forms,
+    volatility: &mut functions::Functions,
+) -> anyhow::Result<Facts> {
     let server = Server::start(&Options {
         binaries: Some(binaries.bin.clone()),
         lowest_major: 14,
@@ -106,6 +122,7 @@ async fn on(binaries: &Binaries, forms: &forms::Forms) -> anyhow::Result<Facts> 
         ..Options::for_tests()
     })?;
     let url = server.url(server.superuser(), "postgres");
+    functions::ask(&url, volatility).await?;
     let mut rows = Vec::new();
     for case in forms.cases(binaries.major) {
         let row = if case.concurrent {

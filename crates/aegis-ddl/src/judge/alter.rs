@@ -1,9 +1,9 @@
 //! ALTER TABLE, action by action.
 
 use super::Found;
-use super::column;
 use super::types::{self, Effect};
 use super::world::World;
+use super::{again, column, partition};
 use crate::class::Class;
 use crate::form::{Action, Constraint, ConstraintKind};
 use crate::lock::LockMode;
@@ -31,13 +31,7 @@ pub(super) fn judge(
 fn remember(world: &mut World<'_>, table: &QualifiedName, action: &Action, transaction: usize) {
     match action {
         Action::AddConstraint { constraint } if constraint.not_valid => {
-            let proves = match &constraint.kind {
-                ConstraintKind::Check { not_null_of } => not_null_of.clone(),
-                ConstraintKind::NotNull { column } => Some(column.clone()),
-                _ => None,
-            };
-            let name = constraint.name.clone().unwrap_or_default();
-            world.added_not_valid(table, &name, proves, transaction);
+            world.added_not_valid(table, constraint, transaction);
         }
         Action::ValidateConstraint { constraint } => world.validated(table, constraint),
         Action::AddConstraint { constraint } => match &constraint.kind {
@@ -45,12 +39,18 @@ fn remember(world: &mut World<'_>, table: &QualifiedName, action: &Action, trans
             | ConstraintKind::PrimaryKey { using_index: None } => {
                 world.said_key(table, &constraint.columns);
             }
-            ConstraintKind::Check { .. } => world.said_hung(table),
+            ConstraintKind::Check { .. } => {
+                world.said_hung(table);
+                if !constraint.not_enforced {
+                    world.said_check(table, &constraint.terms);
+                }
+            }
             _ => {}
         },
         Action::AddColumn { column, .. } => {
             world.said_column(table, &column.name, &column.data_type);
             world.said_not_null(table, &column.name, column.not_null);
+            world.added_column(table, &column.name);
         }
         Action::SetType { column, to, .. } => world.said_column(table, column, to),
         Action::SetNotNull { column } => world.said_not_null(table, column, true),
@@ -105,6 +105,17 @@ fn one(world: &World<'_>, table: &QualifiedName, action: &Action, found: &mut Fo
             Level::Notice,
             format!("INSERTs into {table} that leave the column out write another value"),
         ),
+        Action::DropDefault { column }
+            if world.is_new_column(table, column)
+                && world.is_not_null(table, column) == Some(true) =>
+        {
+            found.push(
+                "add-required-column",
+                Class::D,
+                Level::Error,
+                format!("{column} is new, NOT NULL and without a default: INSERTs into {table} that do not know it fail"),
+            );
+        }
         Action::DropDefault { column } => found.push(
             "drop-default",
             Class::D,
@@ -153,7 +164,9 @@ fn one(world: &World<'_>, table: &QualifiedName, action: &Action, found: &mut Fo
                 );
             }
         }
-        Action::AttachPartition { partition } => attach(world, table, partition, found),
+        Action::AttachPartition { partition, bound } => {
+            partition::attach(world, table, partition, bound.as_ref(), found);
+        }
         Action::DetachPartition {
             concurrently,
             finalize,
@@ -598,6 +611,16 @@ fn drop_constraint(world: &World<'_>, table: &QualifiedName, constraint: &str, f
     if world.is_scaffold(table, constraint) {
         return;
     }
+    let made = again::Made::constraint(world, table, constraint);
+    if world.comes_again(&made) {
+        found.push(
+            "drop-constraint",
+            Class::D,
+            Level::Warning,
+            format!("until it is made again, what {constraint} kept true of {table} does not hold"),
+        );
+        return;
+    }
     let is_check = world.catalog.is_some_and(|catalog| {
         let name = world.name(table);
         catalog.constraints.iter().any(|one| {
@@ -614,48 +637,5 @@ fn drop_constraint(world: &World<'_>, table: &QualifiedName, constraint: &str, f
         Class::D,
         level,
         format!("what {constraint} kept true of {table} no longer holds"),
-    );
-}
-
-fn attach(world: &World<'_>, table: &QualifiedName, partition: &QualifiedName, found: &mut Found) {
-    if let Some(other) = world
-        .relation(table)
-        .and_then(|relation| relation.default_partition.clone())
-    {
-        let other = QualifiedName {
-            schema: Some(other.schema),
-            name: other.name,
-        };
-        found.lock(&other, LockMode::AccessExclusive);
-        if !world.is_small(&other) {
-            found.push_unless(
-                "attach-partition-scan",
-                Class::B,
-                Level::Error,
-                format!(
-                    "{other}, the default partition of {table}, is scanned under ACCESS EXCLUSIVE"
-                ),
-                "a valid CHECK on it excludes the new bound",
-            );
-        }
-    }
-    if !world.is_live(partition) {
-        return;
-    }
-    found.lock(partition, LockMode::AccessExclusive);
-    if world.is_small(partition) {
-        return;
-    }
-    let level = if world.has_valid_check(partition) {
-        Level::Notice
-    } else {
-        Level::Error
-    };
-    found.push_unless(
-        "attach-partition-scan",
-        Class::B,
-        level,
-        format!("{partition} is scanned under ACCESS EXCLUSIVE"),
-        "a valid CHECK on it proves its bound, and the table has no default partition",
     );
 }

@@ -11,7 +11,7 @@ use crate::report::Level;
 /// Literal or keyed rows up to this are short.
 const ROWS_MAX: usize = 1000;
 
-pub(super) fn insert(world: &World<'_>, into: &QualifiedName, source: Source, found: &mut Found) {
+pub(super) fn insert(world: &World<'_>, into: &QualifiedName, source: &Source, found: &mut Found) {
     if !world.is_live(into) {
         // Nobody waits for a new table, but the transaction may be long.
         if matches!(source, Source::Query) && !world.fresh {
@@ -28,12 +28,21 @@ pub(super) fn insert(world: &World<'_>, into: &QualifiedName, source: Source, fo
     found.lock(into, LockMode::RowExclusive);
     match source {
         Source::Defaults => {}
-        Source::Rows(rows) if rows <= ROWS_MAX => {}
+        Source::Rows(rows) if *rows <= ROWS_MAX => {}
+        Source::Selected { rows, keys }
+            if *rows <= ROWS_MAX
+                && keys.iter().all(|(table, columns)| {
+                    world.is_small(table) || is_key(world, table, columns)
+                }) => {}
+        Source::Selected { rows, .. } if *rows > ROWS_MAX => bulk(
+            found,
+            format!("{rows} rows in one transaction (up to {ROWS_MAX} are short)"),
+        ),
         Source::Rows(rows) => bulk(
             found,
             format!("{rows} rows in one transaction (up to {ROWS_MAX} are short)"),
         ),
-        Source::Query => bulk(
+        Source::Query | Source::Selected { .. } => bulk(
             found,
             format!("nobody knows how many rows its query puts into {into}"),
         ),
@@ -93,7 +102,12 @@ pub(super) fn change(
 fn is_key(world: &World<'_>, table: &QualifiedName, columns: &[String]) -> bool {
     const USUALLY_UNIQUE: &[&str] = &[
         "id", "uuid", "guid", "key", "code", "slug", "name", "email", "username", "login",
+        "version", "sku", "handle",
     ];
+    // The place of a row in its table.
+    if columns.iter().any(|column| column == "ctid") {
+        return true;
+    }
     world.is_key(table, columns).unwrap_or_else(|| {
         columns
             .iter()

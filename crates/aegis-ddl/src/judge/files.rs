@@ -60,6 +60,11 @@ impl Boundaries {
         self.explicit || self.atomic == Some(true) && self.several
     }
 
+    /// Whether it may be one transaction with what stands around it.
+    pub(super) fn are_together(&self) -> bool {
+        self.explicit || self.atomic != Some(false)
+    }
+
     pub(super) fn judge(&mut self, world: &World<'_>, statement: &Statement, found: &mut Found) {
         if let Form::TransactionControl { what } = &statement.form {
             if !self.plain {

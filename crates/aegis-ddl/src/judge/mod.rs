@@ -1,10 +1,13 @@
 //! Judging: which class each statement of a set has, and why.
 
+mod again;
 mod alter;
+mod body;
 mod column;
 mod data;
 mod files;
 mod objects;
+mod partition;
 mod types;
 mod volatility;
 mod world;
@@ -71,12 +74,17 @@ pub fn judge(files: &[SourceFile], context: &Context<'_>) -> Report {
             // Of a plain folder each file is deployed by itself.
             world.deploys();
         }
+        world.begins(again::made_by(&file.script.statements, &world));
         let mut boundaries = files::Boundaries::new(file, transaction);
         for statement in &file.script.statements {
             let at = boundaries.of(statement);
+            world.together = boundaries.are_together();
             let mut found = Found::default();
             statement_of(&mut world, statement, at, false, &mut found);
             boundaries.judge(&world, statement, &mut found);
+            for made in again::made_by(std::slice::from_ref(statement), &world).keys() {
+                world.passed(made);
+            }
             verdicts.push(finish(file, statement, found, context));
         }
         transaction = boundaries.last();
@@ -167,6 +175,9 @@ fn statement_of(
     inside: bool,
     found: &mut Found,
 ) {
+    for one in &statement.with {
+        statement_of(world, one, transaction, inside, found);
+    }
     let before = found.findings.len();
     objects::judge(world, statement, transaction, found);
     if inside {

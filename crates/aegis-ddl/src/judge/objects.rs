@@ -1,10 +1,10 @@
 //! Every statement but ALTER TABLE, and which room judges which.
 
 use super::world::World;
-use super::{Found, alter, data, statement_of};
+use super::{Found, again, alter, body, data};
 use crate::class::Class;
 use crate::form::{
-    Body, CreateIndex, CreateTable, DomainChange, Form, ObjectKind, ReindexOf, TypeChange,
+    CreateIndex, CreateTable, DomainChange, Form, ObjectKind, ReindexOf, TypeChange,
 };
 use crate::lock::LockMode;
 use crate::name::QualifiedName;
@@ -159,6 +159,7 @@ pub(super) fn judge(
             // Only made, not run: what it holds counts when it is called.
             found.unread.extend(body.unread.iter().cloned());
             world.made_function(name);
+            world.said_body(name, body);
         }
         Form::CreateTrigger { table, name, .. } => {
             if world.is_live(table) {
@@ -181,7 +182,7 @@ pub(super) fn judge(
                 );
             }
         }
-        Form::CreatePolicy { table } | Form::AlterPolicy { table } => {
+        Form::CreatePolicy { table, .. } | Form::AlterPolicy { table } => {
             if world.is_live(table) {
                 found.lock(table, LockMode::AccessExclusive);
                 found.push(
@@ -208,6 +209,11 @@ pub(super) fn judge(
             "revoke",
             "programs of the version before lose a right".to_owned(),
         ),
+        Form::Set {
+            name,
+            value: Some(schema),
+            ..
+        } if name == "search_path" => world.searches(schema),
         Form::CreateSchema { .. }
         | Form::CreateStatistics
         | Form::CreateExtension { .. }
@@ -218,12 +224,9 @@ pub(super) fn judge(
         | Form::Set { .. }
         | Form::TransactionControl { .. } => {}
         Form::AlterOther { kind, what } => alter_other(*kind, what, found),
-        Form::Do { body } => run_body(world, body, transaction, found),
-        Form::Call => {
-            found.unread.push("what the procedure does".to_owned());
-            opaque(found, "nobody read what the procedure does");
-        }
-        Form::Insert { into, source } => data::insert(world, into, *source, found),
+        Form::Do { body } => body::run(world, body, transaction, found),
+        Form::Call { procedure } => body::call(world, procedure, transaction, found),
+        Form::Insert { into, source } => data::insert(world, into, source, found),
         Form::Update { table, scope } => data::change(world, table, scope, "UPDATE", found),
         Form::Delete { table, scope } => data::change(world, table, scope, "DELETE", found),
         Form::Merge => found.push(
@@ -256,38 +259,20 @@ pub(super) fn judge(
             }
             world.made(table);
         }
-        Form::Select { locks_rows } => {
-            // SELECT of a function may do anything; of the server's own, the usual ones are short.
-            let calls_only_known = !statement.plain.contains('(')
-                || [
-                    "setval(",
-                    "set_config(",
-                    "pg_catalog.",
-                    "nextval(",
-                    "pg_notify(",
-                ]
-                .iter()
-                .any(|known| statement.plain.to_ascii_lowercase().contains(known));
-            if !calls_only_known || *locks_rows {
-                found
-                    .unread
-                    .push("what the functions of this SELECT do".to_owned());
-                found.push(
-                    "opaque-sql",
-                    Class::C,
-                    Level::Warning,
-                    "a SELECT in a migration runs for what its functions do",
-                );
-            }
+        Form::Select { locks_rows, calls } => {
+            body::select(world, calls, *locks_rows, transaction, found);
         }
-        Form::LockTable { tables } => {
+        Form::LockTable { tables, mode } => {
             for table in tables.iter().filter(|table| world.is_live(table)) {
-                found.push(
-                    "lock-table",
-                    Class::B,
-                    Level::Error,
-                    format!("{table} is locked for the rest of the transaction"),
-                );
+                found.lock(table, *mode);
+                if mode.blocks_writes() {
+                    found.push(
+                        "lock-table",
+                        Class::B,
+                        Level::Error,
+                        format!("{table} is locked for the rest of the transaction"),
+                    );
+                }
             }
         }
         Form::Vacuum { full } => {
@@ -513,6 +498,12 @@ fn drop(
         if if_exists && is_relation && world.is_absent(name) {
             continue;
         }
+        if !cascade && again::judge(world, kind, name, on, found) {
+            if let Some(table) = on {
+                found.lock(table, LockMode::AccessExclusive);
+            }
+            continue;
+        }
         match kind {
             ObjectKind::Table => {
                 found.lock(name, LockMode::AccessExclusive);
@@ -656,31 +647,6 @@ fn alter_other(kind: ObjectKind, what: &str, found: &mut Found) {
             "programs that call it meet what it says now",
         );
     }
-}
-
-fn run_body(world: &mut World<'_>, body: &Body, transaction: usize, found: &mut Found) {
-    for statement in &body.statements {
-        if !statement.transactional() {
-            found.push(
-                "concurrently-in-transaction",
-                Class::B,
-                Level::Error,
-                "a DO block is one transaction",
-            );
-        }
-        statement_of(world, statement, transaction, true, found);
-    }
-    if !body.unread.is_empty() {
-        found.unread.extend(body.unread.iter().cloned());
-        opaque(
-            found,
-            "a part of the block is not static SQL, so nobody knows what it does",
-        );
-    }
-}
-
-fn opaque(found: &mut Found, message: &str) {
-    found.push("opaque-sql", Class::C, Level::Error, message);
 }
 
 /// Before 18, and on 18 for types that the transaction did not make, a new value cannot be used before its transaction commits.

@@ -1,110 +1,55 @@
 //! Whether a default gives each row the same value, so that the server can store it once instead of rewriting the table.
-//! The lists are written by hand from the documentation of PostgreSQL 18's functions; nothing compares them with a server's
-//! pg_proc yet. What stands in neither is not known, and counts as volatile without a catalog.
+//! What the servers' own functions are is generated from their pg_proc (`facts/functions.txt`); those of the usual extensions are
+//! written here. What stands in neither is not known, and counts as volatile without a catalog.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
 
 use super::world::World;
 use crate::form::Expression;
 use crate::name::QualifiedName;
 
-/// Functions whose value differs from row to row.
+/// Generated: a letter and a name on each line.
+static SERVERS: LazyLock<HashMap<&'static str, bool>> = LazyLock::new(|| {
+    include_str!("../../facts/functions.txt")
+        .lines()
+        .filter_map(|line| {
+            let (letter, name) = line.split_once(' ')?;
+            // Mixed are two: timezone(), volatile of a timetz only, and ts_rewrite(), volatile of a query only.
+            (letter != "#").then_some((name, letter == "v"))
+        })
+        .collect()
+});
+
+/// Functions of extensions whose value differs from row to row: pgcrypto, uuid-ossp, pgulid and the like.
 const VOLATILE: &[&str] = &[
-    "clock_timestamp",
-    "currval",
     "gen_random_bytes",
-    "gen_random_uuid",
-    "lastval",
-    "nextval",
-    "random",
-    "random_normal",
-    "setseed",
-    "setval",
-    "timeofday",
+    "gen_ulid",
+    "generate_ulid",
+    "nanoid",
     "uuid_generate_v1",
     "uuid_generate_v1mc",
     "uuid_generate_v4",
-    "uuidv4",
-    "uuidv7",
-    "gen_ulid",
-    "pg_sleep",
-    "txid_current",
+    "uuid_generate_v7",
 ];
 
-/// Functions that have one value in a statement.
+/// Functions of extensions that have one value in a statement: pgcrypto, uuid-ossp, unaccent, hstore, PostGIS; and words of the
+/// language that stand in no pg_proc.
 const STEADY: &[&str] = &[
-    "abs",
-    "array_fill",
-    "array_to_json",
-    "ceil",
-    "chr",
     "coalesce",
-    "concat",
-    "concat_ws",
-    "convert_from",
-    "current_database",
-    "current_schema",
-    "current_setting",
-    "current_user",
-    "date",
-    "date_part",
-    "date_trunc",
-    "decode",
     "digest",
-    "encode",
-    "extract",
-    "floor",
-    "format",
     "greatest",
-    "int4range",
-    "int8range",
-    "json_build_array",
-    "json_build_object",
-    "jsonb_build_array",
-    "jsonb_build_object",
+    "hmac",
+    "hstore",
     "least",
-    "length",
-    "lower",
-    "ltrim",
-    "make_date",
-    "make_interval",
-    "make_timestamp",
-    "make_timestamptz",
-    "md5",
-    "now",
     "nullif",
-    "numrange",
-    "point",
-    "regexp_replace",
-    "repeat",
-    "replace",
-    "round",
-    "row_to_json",
-    "rtrim",
-    "session_user",
-    "sha256",
-    "split_part",
-    "statement_timestamp",
-    "string_to_array",
-    "substr",
-    "substring",
-    "timezone",
-    "to_char",
-    "to_date",
-    "to_json",
-    "to_jsonb",
-    "to_number",
-    "to_timestamp",
-    "to_tsvector",
-    "transaction_timestamp",
-    "trim",
-    "trunc",
-    "tsrange",
-    "tstzrange",
-    "upper",
-    "daterange",
-    "int4multirange",
-    "age",
-    "array_length",
-    "cardinality",
+    "st_geomfromtext",
+    "st_makepoint",
+    "st_setsrid",
+    "unaccent",
+    "uuid_generate_v3",
+    "uuid_generate_v5",
+    "uuid_nil",
 ];
 
 /// What is known of a default's volatility.
@@ -132,16 +77,22 @@ pub(super) fn of(world: &World<'_>, expression: &Expression) -> Volatility {
 
 /// Whether it is steady; none when that is not known.
 fn of_call(world: &World<'_>, call: &QualifiedName) -> Option<bool> {
+    let name = call.name.as_str();
     let of_the_server = call
         .schema
         .as_deref()
         .is_none_or(|schema| schema == "pg_catalog");
-    if of_the_server && STEADY.contains(&call.name.as_str()) {
-        return Some(true);
+    if let Some(volatile) = SERVERS.get(name)
+        && (of_the_server || *volatile)
+    {
+        return Some(!volatile);
     }
     // Extensions' functions stand in any schema.
-    if VOLATILE.contains(&call.name.as_str()) {
+    if VOLATILE.contains(&name) {
         return Some(false);
+    }
+    if STEADY.contains(&name) {
+        return Some(true);
     }
     let name = world.name(call);
     let found = world
@@ -150,4 +101,9 @@ fn of_call(world: &World<'_>, call: &QualifiedName) -> Option<bool> {
         .iter()
         .find(|one| one.name == name || call.schema.is_none() && one.name.name == call.name)?;
     Some(found.volatility != "volatile")
+}
+
+/// Whether a function is known to have one value in a statement: then it changes nothing either.
+pub(super) fn is_steady(world: &World<'_>, call: &QualifiedName) -> bool {
+    of_call(world, call) == Some(true)
 }

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use aegis_catalog::{Catalog, Column, Name, Relation};
 
+use crate::form::Term;
 use crate::name::QualifiedName;
 
 /// Sizes up to this are small: a scan of them is short (16 MiB).
@@ -14,7 +15,10 @@ pub const SMALL_BYTES: i64 = 16 * 1024 * 1024;
 pub(super) struct World<'a> {
     pub(super) catalog: Option<&'a Catalog>,
     pub(super) server: u32,
-    pub(super) schema: &'a str,
+    /// What search_path names first.
+    schema: String,
+    /// What the files are judged with.
+    schema_at_first: &'a str,
     pub(super) fresh: bool,
     new: BTreeSet<Name>,
     /// Constraints that the set added NOT VALID, by table and name.
@@ -29,9 +33,17 @@ pub(super) struct World<'a> {
     tables: BTreeMap<Name, Known>,
     /// Domains that the set made, and whether a constraint is on them.
     domains: BTreeMap<Name, bool>,
-    /// Tables of which a CHECK was validated by the set.
-    checked: BTreeSet<Name>,
     deployment: usize,
+    /// Bodies of functions that the set made: calling one runs it.
+    bodies: BTreeMap<Name, crate::form::Body>,
+    /// Functions whose bodies are being judged.
+    running: Vec<Name>,
+    /// Columns that this deployment added.
+    added: BTreeSet<(Name, String)>,
+    /// What later statements of this file make, and how often.
+    again: BTreeMap<super::again::Made, usize>,
+    /// Whether this statement and those around it are one transaction, as far as anybody knows.
+    pub(super) together: bool,
 }
 
 /// What the set itself said of a table.
@@ -43,12 +55,19 @@ struct Known {
     keys: Vec<Vec<String>>,
     /// A CHECK, or an index on an expression or with a condition: something that a change of type may touch.
     hung: bool,
+    /// Whether CREATE TABLE was seen: then all its keys are known.
+    whole: bool,
+    /// Columns of PARTITION BY.
+    partition_by: Vec<String>,
+    /// What validated CHECKs say of its rows.
+    terms: Vec<Term>,
 }
 
 /// What was added NOT VALID.
 #[derive(Debug, Clone)]
 struct NotValid {
     proves: Option<String>,
+    terms: Vec<Term>,
     transaction: usize,
     deployment: usize,
 }
@@ -63,7 +82,8 @@ impl<'a> World<'a> {
         Self {
             catalog,
             server,
-            schema,
+            schema: schema.to_owned(),
+            schema_at_first: schema,
             fresh,
             new: BTreeSet::new(),
             not_valid: BTreeMap::new(),
@@ -73,8 +93,12 @@ impl<'a> World<'a> {
             new_functions: BTreeSet::new(),
             tables: BTreeMap::new(),
             domains: BTreeMap::new(),
-            checked: BTreeSet::new(),
             deployment: 0,
+            bodies: BTreeMap::new(),
+            running: Vec::new(),
+            added: BTreeSet::new(),
+            again: BTreeMap::new(),
+            together: true,
         }
     }
 
@@ -84,10 +108,66 @@ impl<'a> World<'a> {
         self.new.clear();
         self.new_types.clear();
         self.new_functions.clear();
+        self.added.clear();
+        self.schema = self.schema_at_first.to_owned();
+    }
+
+    /// SET search_path.
+    pub(super) fn searches(&mut self, schema: &str) {
+        if schema != "$user" {
+            schema.clone_into(&mut self.schema);
+        }
+    }
+
+    /// A file begins: what its statements make.
+    pub(super) fn begins(&mut self, made: BTreeMap<super::again::Made, usize>) {
+        self.again = made;
+    }
+
+    /// One of those was made.
+    pub(super) fn passed(&mut self, made: &super::again::Made) {
+        if let Some(count) = self.again.get_mut(made) {
+            *count = count.saturating_sub(1);
+        }
+    }
+
+    /// Whether this statement or a later one of the file makes it again.
+    pub(super) fn comes_again(&self, made: &super::again::Made) -> bool {
+        self.again.get(made).is_some_and(|count| *count > 0)
+    }
+
+    pub(super) fn said_body(&mut self, name: &QualifiedName, body: &crate::form::Body) {
+        let name = self.name(name);
+        self.bodies.insert(name, body.clone());
+    }
+
+    /// The body of a function that the set made, unless it is the one that is being judged.
+    pub(super) fn enter(&mut self, name: &QualifiedName) -> Option<crate::form::Body> {
+        let name = self.name(name);
+        if self.running.contains(&name) {
+            return None;
+        }
+        let body = self.bodies.get(&name)?.clone();
+        self.running.push(name);
+        Some(body)
+    }
+
+    pub(super) fn leave(&mut self) {
+        self.running.pop();
+    }
+
+    /// Whether this deployment added the column: programs of the version before do not know it.
+    pub(super) fn is_new_column(&self, table: &QualifiedName, column: &str) -> bool {
+        self.added.contains(&(self.name(table), column.to_owned()))
+    }
+
+    pub(super) fn added_column(&mut self, table: &QualifiedName, column: &str) {
+        let name = self.name(table);
+        self.added.insert((name, column.to_owned()));
     }
 
     pub(super) fn name(&self, name: &QualifiedName) -> Name {
-        name.resolve(self.schema)
+        name.resolve(&self.schema)
     }
 
     /// Whether programs may be using it.
@@ -160,9 +240,7 @@ impl<'a> World<'a> {
             return Some(true);
         }
         let Some(catalog) = self.catalog else {
-            return said
-                .filter(|known| !known.columns.is_empty())
-                .map(|_| false);
+            return said.filter(|known| known.whole).map(|_| false);
         };
         catalog.relation(&name)?;
         Some(catalog.indexes_of(&name).any(|index| {
@@ -188,6 +266,8 @@ impl<'a> World<'a> {
         let mut known = Known {
             keys: table.unique_keys.clone(),
             hung: table.checked,
+            whole: true,
+            partition_by: table.partition_by.clone(),
             ..Known::default()
         };
         for column in &table.columns {
@@ -262,17 +342,57 @@ impl<'a> World<'a> {
         self.new_types.contains(&self.name(name))
     }
 
-    /// Whether a CHECK of the table was validated, by the set or before it.
-    pub(super) fn has_valid_check(&self, table: &QualifiedName) -> bool {
-        let name = self.name(table);
-        self.checked.contains(&name)
-            || self.catalog.is_some_and(|catalog| {
-                catalog.constraints_of(&name).any(|one| {
-                    one.validated
-                        && one.enforced
-                        && one.kind == aegis_catalog::ConstraintKind::Check
-                })
+    /// What is true for every row.
+    fn holds(&mut self, table: &Name, terms: Vec<Term>) {
+        for term in terms.iter().filter(|term| term.operator == "is not null") {
+            self.proven.insert((table.clone(), term.column.clone()));
+        }
+        self.tables
+            .entry(table.clone())
+            .or_insert_with(|| Known {
+                hung: true,
+                ..Known::default()
             })
+            .terms
+            .extend(terms);
+    }
+
+    /// What a CHECK that is valid from the beginning says.
+    pub(super) fn said_check(&mut self, table: &QualifiedName, terms: &[Term]) {
+        let name = self.name(table);
+        self.holds(&name, terms.to_vec());
+    }
+
+    /// What valid CHECKs say of every row: those of the set, and those of the catalog.
+    pub(super) fn terms_of(&self, table: &QualifiedName) -> Vec<Term> {
+        let name = self.name(table);
+        let mut terms = self
+            .tables
+            .get(&name)
+            .map_or_else(Vec::new, |known| known.terms.clone());
+        for one in self
+            .catalog
+            .into_iter()
+            .flat_map(|catalog| catalog.constraints_of(&name))
+            .filter(|one| {
+                one.validated && one.enforced && one.kind == aegis_catalog::ConstraintKind::Check
+            })
+        {
+            terms.extend(super::partition::terms_of(&one.definition));
+        }
+        terms
+    }
+
+    /// The columns by which a table is partitioned; empty: not known.
+    pub(super) fn partition_by(&self, table: &QualifiedName) -> Vec<String> {
+        if let Some(known) = self.tables.get(&self.name(table))
+            && !known.partition_by.is_empty()
+        {
+            return known.partition_by.clone();
+        }
+        self.relation(table)
+            .and_then(|relation| relation.partition_key.as_deref())
+            .map_or_else(Vec::new, super::partition::key_columns)
     }
 
     /// Tables that foreign keys of this one point at: dropping it locks them too.
@@ -354,17 +474,24 @@ impl<'a> World<'a> {
     pub(super) fn added_not_valid(
         &mut self,
         table: &QualifiedName,
-        constraint: &str,
-        proves: Option<String>,
+        constraint: &crate::form::Constraint,
         transaction: usize,
     ) {
+        use crate::form::ConstraintKind;
+        let proves = match &constraint.kind {
+            ConstraintKind::Check { not_null_of } => not_null_of.clone(),
+            ConstraintKind::NotNull { column } => Some(column.clone()),
+            _ => None,
+        };
         let table = self.name(table);
+        let constraint_name = constraint.name.clone().unwrap_or_default();
         let added = NotValid {
             proves,
+            terms: constraint.terms.clone(),
             transaction,
             deployment: self.deployment,
         };
-        self.not_valid.insert((table, constraint.to_owned()), added);
+        self.not_valid.insert((table, constraint_name), added);
     }
 
     /// The transaction in which the set added it NOT VALID.
@@ -388,13 +515,9 @@ impl<'a> World<'a> {
             .get(&(table.clone(), constraint.to_owned()))
             .cloned()
         {
-            match added.proves {
-                Some(column) => {
-                    self.proven.insert((table, column));
-                }
-                None => {
-                    self.checked.insert(table);
-                }
+            self.holds(&table, added.terms);
+            if let Some(column) = added.proves {
+                self.proven.insert((table, column));
             }
             return;
         }

@@ -3,7 +3,7 @@
 use squawk_syntax::ast::{self, AstNode as _};
 use squawk_syntax::{SyntaxKind as K, SyntaxNode};
 
-use super::{inner, statement, tree};
+use super::{dynamic, inner, statement, tree};
 use crate::form::Body;
 
 /// Of DO.
@@ -24,7 +24,7 @@ pub(super) fn of_function(node: &SyntaxNode) -> Body {
         return Body {
             language: "sql".to_owned(),
             statements,
-            unread: Vec::new(),
+            ..Body::default()
         };
     }
     let plpgsql_body = ast::CreateFunction::cast(node.clone())
@@ -41,7 +41,7 @@ pub(super) fn of_function(node: &SyntaxNode) -> Body {
             Ok(statements) => Body {
                 language: "sql".to_owned(),
                 statements,
-                unread: Vec::new(),
+                ..Body::default()
             },
             Err(error) => unread("sql", &format!("a body that is not SQL: {}", error.message)),
         };
@@ -55,8 +55,7 @@ fn plpgsql(body: &squawk_syntax::plpgsql::Plpgsql) -> Body {
     let syntax = body.syntax();
     let mut read = Body {
         language: "plpgsql".to_owned(),
-        statements: Vec::new(),
-        unread: Vec::new(),
+        ..Body::default()
     };
     if let Some(error) = body.errors().first() {
         read.unread
@@ -64,15 +63,30 @@ fn plpgsql(body: &squawk_syntax::plpgsql::Plpgsql) -> Body {
     }
     for node in syntax.descendants() {
         match node.kind() {
-            K::PLPGSQL_DYN_EXECUTE_STMT
-            | K::PLPGSQL_FOR_DYN_STMT
-            | K::PLPGSQL_RETURN_QUERY_EXECUTE_STMT => {
+            K::PLPGSQL_COMMIT_STMT => read.commits = true,
+            K::PLPGSQL_DYN_EXECUTE_STMT => {
+                let (statements, whole) = dynamic::execute(&node);
+                if whole {
+                    repeat(&mut read, &node, statements.len());
+                    read.statements.extend(statements);
+                } else {
+                    read.guessed.extend(statements);
+                    let text: String = tree::text(&node).chars().take(60).collect();
+                    read.unread.push(format!("dynamic SQL: {text}"));
+                }
+            }
+            K::PLPGSQL_CALL_STMT => {
+                read.unread
+                    .push(format!("what {} does", tree::words(&node, 2)));
+            }
+            K::PLPGSQL_FOR_DYN_STMT | K::PLPGSQL_RETURN_QUERY_EXECUTE_STMT => {
                 let text: String = tree::text(&node).chars().take(60).collect();
                 read.unread.push(format!("dynamic SQL: {text}"));
             }
             K::PLPGSQL_EXEC_SQL_STMT => {
                 for child in node.children() {
                     if let Some(statement) = statement(&child, body.text()) {
+                        repeat(&mut read, &node, 1);
                         read.statements.push(statement);
                     }
                 }
@@ -83,10 +97,29 @@ fn plpgsql(body: &squawk_syntax::plpgsql::Plpgsql) -> Body {
     read
 }
 
+/// Notes that the next statements stand in a loop of unknown length.
+fn repeat(read: &mut Body, node: &SyntaxNode, count: usize) {
+    let in_loop = node.ancestors().any(|above| match above.kind() {
+        K::PLPGSQL_LOOP_STMT
+        | K::PLPGSQL_WHILE_STMT
+        | K::PLPGSQL_FOR_QUERY_STMT
+        | K::PLPGSQL_FOR_CURSOR_STMT
+        | K::PLPGSQL_FOR_DYN_STMT => true,
+        // Numbers that stand there are as few as somebody wrote; computed ones are not.
+        K::PLPGSQL_FOR_I_STMT => tree::child(&above, K::PLPGSQL_FOR_RANGE)
+            .is_none_or(|range| tree::text(&range).contains(|one: char| one.is_alphabetic())),
+        _ => false,
+    });
+    if in_loop {
+        let next = read.statements.len();
+        read.repeated.extend(next..next + count);
+    }
+}
+
 fn unread(language: &str, what: &str) -> Body {
     Body {
         language: language.to_owned(),
-        statements: Vec::new(),
         unread: vec![what.to_owned()],
+        ..Body::default()
     }
 }

@@ -1,6 +1,8 @@
 //! From a file's text to statements in our own words. The only room that sees the parser.
 
 mod body;
+mod check;
+mod dynamic;
 mod other;
 mod rows;
 mod table;
@@ -64,6 +66,7 @@ fn statement(node: &SyntaxNode, sql: &str) -> Option<Statement> {
         span: start..start + text.len(),
         line: line_of(sql, start),
         form: other::form(node),
+        with: rows::with(node, sql),
         plain,
     })
 }

@@ -4,6 +4,7 @@ use squawk_syntax::{SyntaxKind as K, SyntaxNode};
 
 use super::{body, rows, table, tree};
 use crate::form::{CreateIndex, DomainChange, Form, ObjectKind, ReindexOf, TypeChange};
+use crate::lock::LockMode;
 use crate::name::QualifiedName;
 
 /// What a statement does.
@@ -51,7 +52,10 @@ pub(super) fn form(node: &SyntaxNode) -> Form {
             table: tree::child(node, K::RULE_ON)
                 .map_or_else(|| tree::name(node), |at| tree::name(&at)),
         },
-        K::CREATE_POLICY => Form::CreatePolicy { table: on(node) },
+        K::CREATE_POLICY => Form::CreatePolicy {
+            name: tree::one(node, K::POLICY),
+            table: on(node),
+        },
         K::ALTER_POLICY => Form::AlterPolicy { table: on(node) },
         K::CREATE_SCHEMA => Form::CreateSchema {
             name: tree::below(node, K::SCHEMA)
@@ -72,15 +76,15 @@ pub(super) fn form(node: &SyntaxNode) -> Form {
             body: body::of_do(node),
         },
         K::INSERT => Form::Insert {
-            into: tree::name(node),
+            into: rows::target(node),
             source: rows::source(node),
         },
         K::UPDATE => Form::Update {
-            table: tree::name(node),
+            table: rows::target(node),
             scope: rows::scope(node),
         },
         K::DELETE => Form::Delete {
-            table: tree::name(node),
+            table: rows::target(node),
             scope: rows::scope(node),
         },
         K::MERGE => Form::Merge,
@@ -97,20 +101,26 @@ pub(super) fn form(node: &SyntaxNode) -> Form {
         K::SELECT | K::VALUES | K::TABLE | K::COMPOUND_SELECT | K::PAREN_SELECT | K::SHOW => {
             Form::Select {
                 locks_rows: tree::below(node, K::LOCKING_CLAUSE).is_some(),
+                calls: tree::expression(node).calls,
             }
         }
-        K::CALL => Form::Call,
+        K::CALL => Form::Call {
+            procedure: tree::name(node),
+        },
         K::SET | K::RESET | K::SET_ROLE | K::SET_SESSION_AUTH => Form::Set {
             name: tree::below(node, K::CONFIG_PARAMETER_REF).map_or_else(
                 || tree::words(node, 2).to_lowercase(),
                 |at| tree::text(&at).to_lowercase(),
             ),
             local: tree::has(node, K::LOCAL_SCOPE),
+            value: tree::below(node, K::CONFIG_VALUE_NAME)
+                .map(|at| crate::name::identifier(&tree::text(&at))),
         },
         K::LOCK => Form::LockTable {
             tables: tree::child(node, K::RELATION_LIST)
                 .map(|list| tree::names(&list, &[K::RELATION_NAME]))
                 .unwrap_or_default(),
+            mode: lock_mode(node),
         },
         K::VACUUM => Form::Vacuum {
             full: tree::text(node)
@@ -124,6 +134,28 @@ pub(super) fn form(node: &SyntaxNode) -> Form {
         },
         _ => by_name(node),
     }
+}
+
+/// Without a mode it is the strongest.
+fn lock_mode(node: &SyntaxNode) -> LockMode {
+    let said = tree::child(node, K::LOCK_MODE_CLAUSE)
+        .map_or_else(String::new, |at| tree::text(&at).to_ascii_uppercase());
+    let mode = said
+        .strip_prefix("IN ")
+        .and_then(|rest| rest.strip_suffix(" MODE"))
+        .map(str::trim);
+    [
+        LockMode::AccessShare,
+        LockMode::RowShare,
+        LockMode::RowExclusive,
+        LockMode::ShareUpdateExclusive,
+        LockMode::Share,
+        LockMode::ShareRowExclusive,
+        LockMode::Exclusive,
+    ]
+    .into_iter()
+    .find(|one| Some(one.sql()) == mode)
+    .unwrap_or(LockMode::AccessExclusive)
 }
 
 /// Families of statements that the parser tells apart by name only.
@@ -152,6 +184,7 @@ fn by_name(node: &SyntaxNode) -> Form {
             return Form::Set {
                 name: "constraints".to_owned(),
                 local: true,
+                value: None,
             };
         }
         return Form::TransactionControl {

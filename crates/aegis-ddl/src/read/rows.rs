@@ -2,8 +2,37 @@
 
 use squawk_syntax::{SyntaxKind as K, SyntaxNode};
 
-use super::tree;
+use super::{statement, tree};
 use crate::form::{RowScope, Source};
+use crate::name::QualifiedName;
+use crate::statement::Statement;
+
+/// INSERT, UPDATE, DELETE and MERGE in a WITH.
+pub(super) fn with(node: &SyntaxNode, sql: &str) -> Vec<Statement> {
+    ctes(node)
+        .flat_map(|table| table.children().collect::<Vec<_>>())
+        .filter(|inside| changes_rows(inside.kind()))
+        .filter_map(|inside| statement(&inside, sql))
+        .collect()
+}
+
+const fn changes_rows(kind: K) -> bool {
+    matches!(kind, K::INSERT | K::UPDATE | K::DELETE | K::MERGE)
+}
+
+fn ctes(node: &SyntaxNode) -> impl Iterator<Item = SyntaxNode> {
+    tree::child(node, K::WITH_CLAUSE)
+        .into_iter()
+        .flat_map(|clause| clause.children().collect::<Vec<_>>())
+        .filter(|child| child.kind() == K::WITH_TABLE)
+}
+
+/// What INSERT, UPDATE or DELETE writes, whatever its WITH names.
+pub(super) fn target(node: &SyntaxNode) -> QualifiedName {
+    tree::child(node, K::RELATION_NAME)
+        .or_else(|| tree::child(node, K::RELATION_NAME_REF))
+        .map_or_else(|| tree::name(node), |at| tree::name(&at))
+}
 
 /// Of an INSERT.
 pub(super) fn source(node: &SyntaxNode) -> Source {
@@ -12,41 +41,234 @@ pub(super) fn source(node: &SyntaxNode) -> Source {
     }
     if let Some(values) = tree::child(node, K::VALUES) {
         // A subquery in a value gives one value: the rows are those that stand there.
-        let rows = tree::child(&values, K::ROW_LIST).map_or(0, |list| {
-            list.children().filter(|row| row.kind() == K::ROW).count()
-        });
-        return Source::Rows(rows);
+        return Source::Rows(rows_of(&values));
     }
-    match tree::child(node, K::SELECT) {
-        Some(select) if is_one_row(&select) => Source::Rows(1),
-        _ => Source::Query,
+    let Some(select) = tree::child(node, K::SELECT) else {
+        return Source::Query;
+    };
+    match bounded(&select, node) {
+        Some((rows, keys)) if keys.is_empty() => Source::Rows(rows),
+        Some((rows, keys)) => Source::Selected { rows, keys },
+        None => Source::Query,
     }
 }
 
-/// `SELECT 1, 'a' WHERE NOT EXISTS (…)`: no FROM, and no function in its list that may give many rows.
-fn is_one_row(select: &SyntaxNode) -> bool {
-    const ONE_VALUE: &[&str] = &[
-        "now",
-        "lower",
-        "upper",
-        "coalesce",
-        "gen_random_uuid",
-        "uuid_generate_v4",
-        "nextval",
-        "setval",
-        "md5",
-    ];
-    !tree::has(select, K::FROM_CLAUSE)
-        && select
+fn rows_of(values: &SyntaxNode) -> usize {
+    tree::child(values, K::ROW_LIST).map_or(0, |list| {
+        list.children().filter(|row| row.kind() == K::ROW).count()
+    })
+}
+
+type Keys = Vec<(QualifiedName, Vec<String>)>;
+
+/// How many rows a query gives at most, when the columns that it names are keys. `outer` is where its WITH stands.
+fn bounded(select: &SyntaxNode, outer: &SyntaxNode) -> Option<(usize, Keys)> {
+    if let Some(limit) = limit(select) {
+        return Some((limit, Keys::new()));
+    }
+    let mut rows = elements(select)?;
+    let mut keys = Keys::new();
+    for item in tree::child(select, K::FROM_CLAUSE)
+        .iter()
+        .flat_map(SyntaxNode::children)
+    {
+        let of = match item.kind() {
+            K::PAREN_FROM_ITEM => {
+                let inside = tree::child(&item, K::PAREN_SELECT)?;
+                match (
+                    tree::child(&inside, K::VALUES),
+                    tree::child(&inside, K::SELECT),
+                ) {
+                    (Some(values), _) => rows_of(&values),
+                    (None, Some(inner)) => {
+                        let (rows, more) = bounded(&inner, outer)?;
+                        keys.extend(more);
+                        rows
+                    }
+                    (None, None) => return None,
+                }
+            }
+            K::FUNCTION_FROM_ITEM => many_of(&tree::child(&item, K::CALL_EXPR)?)?,
+            K::RELATION_FROM_ITEM => relation(select, &item, outer, &mut keys)?,
+            // A join may multiply.
+            _ => return None,
+        };
+        rows = rows.saturating_mul(of);
+    }
+    Some((rows, keys))
+}
+
+fn relation(
+    select: &SyntaxNode,
+    item: &SyntaxNode,
+    outer: &SyntaxNode,
+    keys: &mut Keys,
+) -> Option<usize> {
+    let name = tree::name(item);
+    let is_only = tree::child(select, K::FROM_CLAUSE)?.children().count() == 1;
+    let alias = tree::below(item, K::TABLE_ALIAS).map_or_else(
+        || name.name.clone(),
+        |at| crate::name::identifier(&tree::text(&at)),
+    );
+    let cte = ctes(outer).find(|table| {
+        name.schema.is_none()
+            && tree::child(table, K::CTE_NAME)
+                .is_some_and(|at| crate::name::identifier(&tree::text(&at)) == name.name)
+    });
+    if let Some(cte) = cte {
+        let inside = cte.children().find(|one| one.kind() != K::CTE_NAME)?;
+        return match inside.kind() {
+            K::INSERT => match source(&inside) {
+                Source::Rows(rows) => Some(rows),
+                Source::Defaults => Some(1),
+                Source::Selected { rows, keys: more } => {
+                    keys.extend(more);
+                    Some(rows)
+                }
+                Source::Query => None,
+            },
+            K::VALUES => Some(rows_of(&inside)),
+            K::SELECT => {
+                let (rows, more) = bounded(&inside, &inside)?;
+                keys.extend(more);
+                Some(rows)
+            }
+            _ => None,
+        };
+    }
+    let condition = tree::child(select, K::WHERE_CLAUSE)?.children().next()?;
+    let mut compared = Vec::new();
+    of_alias(
+        &condition,
+        (!is_only).then_some(alias.as_str()),
+        &mut compared,
+    );
+    let rows = compared
+        .iter()
+        .map(|(rows, _)| *rows)
+        .fold(1, usize::saturating_mul);
+    let columns: Vec<String> = compared
+        .into_iter()
+        .flat_map(|(_, columns)| columns)
+        .collect();
+    if columns.is_empty() {
+        return None;
+    }
+    keys.push((name, columns));
+    Some(rows)
+}
+
+/// The comparisons of a condition's conjuncts that are about one relation of the query.
+fn of_alias(node: &SyntaxNode, alias: Option<&str>, compared: &mut Vec<(usize, Vec<String>)>) {
+    if node.kind() == K::PAREN_EXPR {
+        if let Some(inside) = node.children().next() {
+            of_alias(&inside, alias, compared);
+        }
+        return;
+    }
+    if let Some((left, middle, right)) = sides(node)
+        && middle == "and"
+    {
+        of_alias(&left, alias, compared);
+        of_alias(&right, alias, compared);
+        return;
+    }
+    let is_its = alias.is_none_or(|alias| {
+        tree::below(node, K::FIELD_EXPR)
+            .and_then(|field| field.children().next())
+            .is_some_and(|of| crate::name::identifier(&tree::text(&of)) == alias)
+    });
+    if is_its && let Some(found) = keyed(node) {
+        compared.push(found);
+    }
+}
+
+/// LIMIT with a number.
+fn limit(select: &SyntaxNode) -> Option<usize> {
+    tree::text(&tree::child(select, K::LIMIT_CLAUSE)?)
+        .split_whitespace()
+        .nth(1)?
+        .parse()
+        .ok()
+}
+
+/// How many rows the functions of a query's list make of one. None: nobody knows.
+fn elements(select: &SyntaxNode) -> Option<usize> {
+    let has_from = tree::has(select, K::FROM_CLAUSE);
+    let list = tree::child(select, K::SELECT_CLAUSE)?;
+    let mut rows = 1_usize;
+    for call in list
+        .descendants()
+        .filter(|inside| inside.kind() == K::CALL_EXPR)
+    {
+        let Some(name) = call.children().next() else {
+            continue;
+        };
+        let name = tree::text(&name).to_ascii_lowercase();
+        let of = match name.as_str() {
+            "unnest" | "generate_series" => many_of(&call)?,
+            // Functions that give sets are few, and each of somebody's own may be one.
+            _ if has_from || ONE_VALUE.contains(&name.as_str()) => 1,
+            _ => return None,
+        };
+        rows = rows.saturating_mul(of);
+    }
+    Some(rows)
+}
+
+const ONE_VALUE: &[&str] = &[
+    "now",
+    "lower",
+    "upper",
+    "concat",
+    "gen_random_uuid",
+    "uuid_generate_v4",
+    "uuidv7",
+    "nextval",
+    "setval",
+    "md5",
+    "max",
+    "min",
+    "count",
+    "current_setting",
+    "jsonb_build_object",
+    "json_build_object",
+    "to_jsonb",
+];
+
+/// Rows of `unnest(array['a', 'b'])` and `generate_series(1, 10)`.
+fn many_of(call: &SyntaxNode) -> Option<usize> {
+    let name = tree::text(&call.children().next()?).to_ascii_lowercase();
+    let arguments: Vec<SyntaxNode> = tree::child(call, K::ARG_LIST)?
+        .children()
+        .filter_map(|argument| argument.children().next())
+        .collect();
+    match name.as_str() {
+        "unnest" => array(arguments.first()?),
+        "generate_series" => {
+            let number = |at: usize| tree::text(arguments.get(at)?).parse::<i64>().ok();
+            let (from, to) = (number(0)?, number(1)?);
+            usize::try_from(to.saturating_sub(from).saturating_add(1).max(0)).ok()
+        }
+        _ => None,
+    }
+}
+
+/// Elements of `array[1, 2]` or `'{1,2}'`, with or without a cast.
+fn array(node: &SyntaxNode) -> Option<usize> {
+    match node.kind() {
+        K::ARRAY_EXPR => node
             .children()
-            .filter(|part| part.kind() != K::WHERE_CLAUSE)
-            .flat_map(|part| part.descendants().collect::<Vec<_>>())
-            .filter(|inside| inside.kind() == K::CALL_EXPR)
-            .all(|call| {
-                call.children().next().is_some_and(|name| {
-                    ONE_VALUE.contains(&tree::text(&name).to_lowercase().as_str())
-                })
-            })
+            .all(|one| is_literal(&one))
+            .then(|| node.children().count()),
+        K::CAST_EXPR | K::PAREN_EXPR => array(&node.children().next()?),
+        K::LITERAL => {
+            let text = tree::text(node);
+            let inside = text.strip_prefix("'{")?.strip_suffix("}'")?;
+            Some(inside.split(',').count())
+        }
+        _ => None,
+    }
 }
 
 /// Of an UPDATE or DELETE: keyed means that columns are compared with literals.
@@ -67,38 +289,67 @@ pub(super) fn scope(node: &SyntaxNode) -> RowScope {
         })
 }
 
+/// A comparison's sides, and what stands between in lower case.
+fn sides(node: &SyntaxNode) -> Option<(SyntaxNode, String, SyntaxNode)> {
+    if node.kind() != K::BIN_EXPR {
+        return None;
+    }
+    let mut sides = node.children().filter(|side| !is_operator(side.kind()));
+    let (left, right) = (sides.next()?, sides.next()?);
+    let text = tree::text(node);
+    let middle = text
+        .strip_prefix(&tree::text(&left))?
+        .strip_suffix(&tree::text(&right))?
+        .trim()
+        .to_ascii_lowercase();
+    Some((left, middle, right))
+}
+
 /// `column = literal`, `column IN (literals)`, and these with AND and OR: how many combinations, of which columns.
 fn keyed(node: &SyntaxNode) -> Option<(usize, Vec<String>)> {
-    match node.kind() {
-        K::PAREN_EXPR => keyed(&node.children().next()?),
-        K::BIN_EXPR => {
-            let mut sides = node.children().filter(|side| !is_operator(side.kind()));
-            let (left, right) = (sides.next()?, sides.next()?);
-            let text = tree::text(node);
-            let middle = text
-                .strip_prefix(&tree::text(&left))?
-                .strip_suffix(&tree::text(&right))?
-                .trim()
-                .to_ascii_lowercase();
-            match middle.as_str() {
-                "=" if is_column(&left) && is_literal(&right) => Some((1, vec![column(&left)])),
-                "in" if is_column(&left) && right.children().all(|one| is_literal(&one)) => {
-                    Some((right.children().count(), vec![column(&left)]))
-                }
-                "and" => match (keyed(&left), keyed(&right)) {
-                    (Some((one, mut columns)), Some((other, more))) => {
-                        columns.extend(more);
-                        Some((one.saturating_mul(other), columns))
-                    }
-                    (one, other) => one.or(other),
-                },
-                "or" => {
-                    let ((one, columns), (other, more)) = (keyed(&left)?, keyed(&right)?);
-                    let both = columns.into_iter().filter(|name| more.contains(name));
-                    Some((one + other, both.collect()))
-                }
-                _ => None,
+    if node.kind() == K::PAREN_EXPR {
+        return keyed(&node.children().next()?);
+    }
+    if node.kind() == K::BETWEEN_EXPR {
+        let parts: Vec<SyntaxNode> = node.children().collect();
+        let [of, from, to] = parts.as_slice() else {
+            return None;
+        };
+        let number = |at: &SyntaxNode| tree::text(at).parse::<i64>().ok();
+        let rows = number(to)?.saturating_sub(number(from)?).saturating_add(1);
+        return is_column(of).then(|| {
+            (
+                usize::try_from(rows.max(0)).unwrap_or(usize::MAX),
+                vec![column(of)],
+            )
+        });
+    }
+    let (left, middle, right) = sides(node)?;
+    match middle.as_str() {
+        "=" if is_column(&left) && is_literal(&right) => Some((1, vec![column(&left)])),
+        "=" if is_column(&left) => {
+            let any = tree::below(&right, K::ANY_FN)?;
+            let rows = array(&any.children().next()?)?;
+            Some((rows, vec![column(&left)]))
+        }
+        "in" if is_column(&left) && right.children().all(|one| is_literal(&one)) => {
+            Some((right.children().count(), vec![column(&left)]))
+        }
+        "in" if is_column(&left) => {
+            let select = right.children().find(|one| one.kind() == K::SELECT)?;
+            Some((limit(&select)?, vec![column(&left)]))
+        }
+        "and" => match (keyed(&left), keyed(&right)) {
+            (Some((one, mut columns)), Some((other, more))) => {
+                columns.extend(more);
+                Some((one.saturating_mul(other), columns))
             }
+            (one, other) => one.or(other),
+        },
+        "or" => {
+            let ((one, columns), (other, more)) = (keyed(&left)?, keyed(&right)?);
+            let both = columns.into_iter().filter(|name| more.contains(name));
+            Some((one + other, both.collect()))
         }
         _ => None,
     }
@@ -118,7 +369,7 @@ fn is_column(node: &SyntaxNode) -> bool {
     matches!(node.kind(), K::NAME_REF | K::FIELD_EXPR)
 }
 
-fn is_literal(node: &SyntaxNode) -> bool {
+pub(super) fn is_literal(node: &SyntaxNode) -> bool {
     match node.kind() {
         K::LITERAL => true,
         K::PREFIX_EXPR | K::CAST_EXPR | K::PAREN_EXPR => node

@@ -2,7 +2,7 @@
 
 use squawk_syntax::{SyntaxKind as K, SyntaxNode};
 
-use super::tree;
+use super::{check, tree};
 use crate::form::{Action, Column, Constraint, ConstraintKind, CreateTable, Form, Generated};
 use crate::name::QualifiedName;
 
@@ -54,6 +54,22 @@ pub(super) fn create(node: &SyntaxNode) -> CreateTable {
         has_primary_key,
         unique_keys,
         checked,
+        partition_by: tree::child(node, K::PARTITION_BY).map_or_else(Vec::new, |by| {
+            let items: Vec<SyntaxNode> = by
+                .descendants()
+                .filter(|child| child.kind() == K::PARTITION_ITEM)
+                .collect();
+            let columns: Vec<String> = items
+                .iter()
+                .filter_map(|item| tree::child(item, K::NAME_REF))
+                .map(|at| crate::name::identifier(&tree::text(&at)))
+                .collect();
+            if columns.len() == items.len() {
+                columns
+            } else {
+                Vec::new()
+            }
+        }),
     }
 }
 
@@ -120,6 +136,7 @@ fn action(node: &SyntaxNode) -> Action {
         K::SET_SCHEMA => Action::SetSchema,
         K::ATTACH_PARTITION => Action::AttachPartition {
             partition: tree::name(node),
+            bound: check::bound(node),
         },
         K::DETACH_PARTITION => Action::DetachPartition {
             partition: tree::name(node),
@@ -347,6 +364,11 @@ fn constraint(node: &SyntaxNode) -> Constraint {
         not_enforced: tree::text(node)
             .to_ascii_lowercase()
             .ends_with("not enforced"),
+        terms: if node.kind() == K::CHECK_CONSTRAINT {
+            check::terms(node)
+        } else {
+            Vec::new()
+        },
     }
 }
 

@@ -86,7 +86,12 @@ pub(super) fn expression(node: &SyntaxNode) -> Expression {
         .descendants()
         .filter(|other| other.kind() == SyntaxKind::CALL_EXPR)
     {
-        if let Some(callee) = call.children().next() {
+        // EXTRACT, COALESCE and the like are words of the language, none of them volatile.
+        if let Some(callee) = call
+            .children()
+            .next()
+            .filter(|callee| !format!("{:?}", callee.kind()).ends_with("_FN"))
+        {
             calls.push(QualifiedName::read(&text(&callee)));
         }
     }

@@ -5,6 +5,7 @@
 )]
 
 mod history;
+mod hostile;
 mod plain;
 mod reading;
 mod sets;

@@ -92,5 +92,7 @@ fn mg_35_bodies_of_blocks_and_functions_are_read() {
     let (class, rules) = class_of("DO $$ BEGIN ALTER TABLE t DROP COLUMN a; END $$");
     assert_eq!((class, rules.as_str()), (Class::D, "drop-column"));
     let (class, rules) = class_of("DO $$ BEGIN EXECUTE 'alter table t drop column a'; END $$");
+    assert_eq!((class, rules.as_str()), (Class::D, "drop-column"));
+    let (class, rules) = class_of("DO $$ BEGIN EXECUTE (SELECT body FROM scripts); END $$");
     assert_eq!((class, rules.as_str()), (Class::C, "opaque-sql"));
 }

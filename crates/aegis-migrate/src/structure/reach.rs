@@ -53,7 +53,7 @@ impl Reach {
             | Form::AlterSequence { name } => objects(&[name]),
             Form::CreateTrigger { table, .. }
             | Form::CreateRule { table, .. }
-            | Form::CreatePolicy { table }
+            | Form::CreatePolicy { table, .. }
             | Form::AlterPolicy { table } => objects(&[table]),
             // Schemas, and what has none, are looked at in any case; the rest changes no structure.
             Form::CreateSchema { .. }

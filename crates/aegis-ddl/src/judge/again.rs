@@ -1,0 +1,126 @@
+//! What a file drops and makes again: a trigger, a policy, a view, a function, a constraint. The version before meets the new one, and
+//! nobody misses the old one for longer than the transaction.
+
+use std::collections::BTreeMap;
+
+use aegis_catalog::Name;
+
+use super::Found;
+use super::world::World;
+use crate::class::Class;
+use crate::form::{Action, Form, ObjectKind};
+use crate::name::QualifiedName;
+use crate::report::Level;
+use crate::statement::Statement;
+
+/// Something that a statement makes.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Made {
+    kind: ObjectKind,
+    name: Name,
+    /// Its table.
+    on: Option<Name>,
+}
+
+impl Made {
+    pub(super) fn constraint(world: &World<'_>, table: &QualifiedName, name: &str) -> Self {
+        Self::on(world, ObjectKind::Constraint, name, table)
+    }
+
+    fn on(world: &World<'_>, kind: ObjectKind, name: &str, table: &QualifiedName) -> Self {
+        Self {
+            kind,
+            name: Name::new("", name),
+            on: Some(world.name(table)),
+        }
+    }
+
+    fn alone(world: &World<'_>, kind: ObjectKind, name: &QualifiedName) -> Self {
+        Self {
+            kind,
+            name: world.name(name),
+            on: None,
+        }
+    }
+
+    /// What DROP names.
+    pub(super) fn dropped(
+        world: &World<'_>,
+        kind: ObjectKind,
+        name: &QualifiedName,
+        on: Option<&QualifiedName>,
+    ) -> Self {
+        match on {
+            Some(table) => Self::on(world, kind, &name.name, table),
+            None => Self::alone(world, kind, name),
+        }
+    }
+}
+
+/// What statements make, and how often.
+pub(super) fn made_by(statements: &[Statement], world: &World<'_>) -> BTreeMap<Made, usize> {
+    let mut made = BTreeMap::new();
+    collect(statements, world, &mut made);
+    made
+}
+
+fn collect(statements: &[Statement], world: &World<'_>, made: &mut BTreeMap<Made, usize>) {
+    use ObjectKind as O;
+    let mut add = |one: Made| *made.entry(one).or_default() += 1;
+    for statement in statements {
+        match &statement.form {
+            Form::CreateTrigger { name, table, .. } => {
+                add(Made::on(world, O::Trigger, name, table));
+            }
+            Form::CreateRule { name, table } => add(Made::on(world, O::Rule, name, table)),
+            Form::CreatePolicy { name, table } => add(Made::on(world, O::Policy, name, table)),
+            Form::CreateView { view, .. } => add(Made::alone(world, O::View, view)),
+            Form::CreateFunction { name, .. } => add(Made::alone(world, O::Function, name)),
+            Form::AlterTable { table, actions } => {
+                for action in actions {
+                    if let Action::AddConstraint { constraint } = action
+                        && let Some(name) = &constraint.name
+                    {
+                        add(Made::constraint(world, table, name));
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    for statement in statements {
+        if let Form::Do { body } = &statement.form {
+            collect(&body.statements, world, made);
+        }
+    }
+}
+
+/// What a DROP of something that comes again says. False: it is judged as every other DROP.
+pub(super) fn judge(
+    world: &World<'_>,
+    kind: ObjectKind,
+    name: &QualifiedName,
+    on: Option<&QualifiedName>,
+    found: &mut Found,
+) -> bool {
+    if !world.together || !world.comes_again(&Made::dropped(world, kind, name, on)) {
+        return false;
+    }
+    let rule = match kind {
+        ObjectKind::Trigger | ObjectKind::Rule => "create-trigger",
+        ObjectKind::Policy => "alter-policy",
+        ObjectKind::View => "replace-view",
+        ObjectKind::Function => "replace-function",
+        _ => return false,
+    };
+    found.push(
+        rule,
+        Class::D,
+        Level::Warning,
+        format!(
+            "the {} {name} is made again below: programs meet the new one, and for a moment none when the file is not one transaction",
+            kind.word()
+        ),
+    );
+    true
+}
