@@ -56,3 +56,12 @@ CREATE TABLE IF NOT EXISTS aegis_migrate.approval_used (
     by_whom text[] NOT NULL,
     at      timestamptz NOT NULL DEFAULT clock_timestamp()
 );
+
+-- How many lines of the lock a program must know at least while an attempt is under way or done.
+CREATE TABLE IF NOT EXISTS aegis_migrate.contract_floor (
+    change     text NOT NULL,
+    attempt    int NOT NULL,
+    min_schema int NOT NULL CHECK (min_schema >= 0),
+    PRIMARY KEY (change, attempt),
+    FOREIGN KEY (change, attempt) REFERENCES aegis_migrate.contract
+);

@@ -79,12 +79,46 @@ impl Approval {
     }
 }
 
+/// Signatures that were counted, and those that count for nothing.
+#[derive(Debug, Clone)]
+pub struct Signed {
+    /// What was signed, and by whom with right. Perhaps not by enough.
+    pub approved: Approved,
+    /// Whose signature counts for nothing, and why.
+    pub without_right: Vec<String>,
+}
+
 /// Judges the envelopes that people handed in: their signatures are counted together when they are over the same bytes.
 pub fn judge(
     envelopes: &[(String, Envelope)],
     keyring: &Keyring,
     wanted: &Wanted<'_>,
 ) -> Result<Approved, ApprovalError> {
+    let signed = signed(envelopes, keyring, wanted)?;
+    let by = signed.approved.by.len();
+    if by >= keyring.approvals() {
+        return Ok(signed.approved);
+    }
+    let mut why = format!("{by} of {} needed signed", keyring.approvals());
+    for reason in signed.without_right {
+        why.push_str("; ");
+        why.push_str(&reason);
+    }
+    Err(ApprovalError::DoesNotCount {
+        what: envelopes
+            .first()
+            .map_or("no file", |(what, _)| what.as_str())
+            .to_owned(),
+        why,
+    })
+}
+
+/// Who has signed, for somebody who still collects signatures.
+pub fn signed(
+    envelopes: &[(String, Envelope)],
+    keyring: &Keyring,
+    wanted: &Wanted<'_>,
+) -> Result<Signed, ApprovalError> {
     let refuse = |what: &str, why: String| ApprovalError::DoesNotCount {
         what: what.to_owned(),
         why,
@@ -128,18 +162,13 @@ pub fn judge(
             "no approval was handed in; `--approval FILE` names one".to_owned(),
         )
     })?;
-    if by.len() < keyring.approvals() {
-        let mut why = format!("{} of {} needed signed", by.len(), keyring.approvals());
-        for reason in without_right {
-            why.push_str("; ");
-            why.push_str(&reason);
-        }
-        return Err(refuse(what, why));
-    }
-    Ok(Approved {
-        digest: hex(&Sha256::digest(&payload)),
-        by: by.into_iter().collect(),
-        approval,
+    Ok(Signed {
+        approved: Approved {
+            digest: hex(&Sha256::digest(&payload)),
+            by: by.into_iter().collect(),
+            approval,
+        },
+        without_right: without_right.into_iter().collect(),
     })
 }
 

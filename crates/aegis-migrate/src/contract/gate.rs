@@ -3,12 +3,14 @@
 //! Invariants: only probes of the catalog and of this tool's own tables, each by an index or over a handful of rows and bounded to
 //! 1 s, since they run under the locks of the drop; the approval is used up and the attempt ended in the same commit as the drop.
 
+use aegis_backfill::sync::Rule;
 use tokio_postgres::GenericClient;
 use tokio_postgres::error::SqlState;
 
 use super::approval::Approved;
 use super::attempt::Attempt;
 use super::door::{self, Door, DoorError};
+use super::reconciled;
 
 /// How long one probe may take.
 pub const PROBE: &str = "SET LOCAL statement_timeout = 1000";
@@ -20,6 +22,8 @@ pub struct Gate<'a> {
     pub attempt: &'a Attempt,
     /// What must be shut; none without old columns or runtime roles.
     pub door: Option<Door<'a>>,
+    /// The sync trigger, and its definition while the last pass counted; none without `[sync]`.
+    pub sync: Option<(&'a Rule, &'a str)>,
     /// The approval that this run uses.
     pub approved: &'a Approved,
 }
@@ -39,7 +43,8 @@ impl From<tokio_postgres::Error> for GateError {
     fn from(error: tokio_postgres::Error) -> Self {
         if error.code() == Some(&SqlState::QUERY_CANCELED) {
             return Self::Evidence(
-                "an assertion could not be shown within 1 s, under the locks of the drop".to_owned(),
+                "an assertion could not be shown within 1 s, under the locks of the drop"
+                    .to_owned(),
             );
         }
         Self::Database(error)
@@ -78,6 +83,11 @@ impl Gate<'_> {
                     open.join(", ")
                 )));
             }
+        }
+        if let Some((rule, then)) = self.sync
+            && let Some(why) = reconciled::other_trigger(rule.state(client).await?, Some(then))
+        {
+            return Err(GateError::Evidence(why.to_owned()));
         }
         Ok(())
     }

@@ -23,21 +23,21 @@ pub struct Seen {
 }
 
 impl Seen {
-    fn holds(detail: impl Into<String>) -> Self {
+    pub(super) fn holds(detail: impl Into<String>) -> Self {
         Self {
             holds: Some(true),
             detail: detail.into(),
         }
     }
 
-    fn fails(detail: impl Into<String>) -> Self {
+    pub(super) fn fails(detail: impl Into<String>) -> Self {
         Self {
             holds: Some(false),
             detail: detail.into(),
         }
     }
 
-    fn unknown(detail: impl Into<String>) -> Self {
+    pub(super) fn unknown(detail: impl Into<String>) -> Self {
         Self {
             holds: None,
             detail: detail.into(),

@@ -6,13 +6,22 @@
 pub mod approval;
 pub mod attempt;
 pub mod bundle;
+pub mod dependents;
 pub mod door;
 pub mod envelope;
+pub mod error;
 pub mod fact;
+pub mod floor;
 pub mod gate;
+pub mod judge;
 pub mod keyring;
 pub mod look;
 pub mod need;
+pub mod observe;
+pub mod reconciled;
+pub mod sightings;
+pub mod subject;
+pub mod verbs;
 pub mod window;
 
 #[cfg(test)]

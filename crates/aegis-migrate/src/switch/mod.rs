@@ -77,6 +77,8 @@ pub struct LastMove {
 pub struct Move<'a> {
     /// The change's id.
     pub change: &'a str,
+    /// The rev that the mover saw; none: whatever it is.
+    pub seen: Option<i32>,
     /// What shall be read.
     pub reads: Side,
     /// What shall be written.
@@ -151,7 +153,7 @@ pub enum SwitchError {
     },
     /// Somebody else moved at the same moment.
     #[error(
-        "somebody moved {change} at the same moment; look at `aegis migrate switch {change}` and decide again"
+        "somebody else has moved {change}; look at `aegis migrate switch {change}` and decide again"
     )]
     MovedMeanwhile {
         /// The change.
@@ -197,6 +199,11 @@ pub async fn make(client: &impl GenericClient, wanted: &Move<'_>) -> Result<Move
     declared(wanted.change, "reads", wanted.reads, wanted.may_read)?;
     declared(wanted.change, "writes", wanted.writes, wanted.may_write)?;
     let from = standing(client, wanted.change).await?;
+    if wanted.seen.is_some_and(|seen| seen != from.rev) {
+        return Err(SwitchError::MovedMeanwhile {
+            change: wanted.change.to_owned(),
+        });
+    }
     if (from.reads, from.writes) == (wanted.reads, wanted.writes) {
         return Ok(Moved::Nothing);
     }

@@ -29,6 +29,7 @@ async fn make(
     let both = [Side::Old, Side::New];
     let wanted = Move {
         change: "split",
+        seen: None,
         reads,
         writes,
         may_read: &both,

@@ -1,0 +1,170 @@
+//! What the last full pass says: for the switch that forward holds everywhere, for a contract that one direction does.
+//!
+//! Invariants: only the newest pass of a kind counts; a pass from before the trigger was changed, or from before new writes count,
+//! is no evidence; without the table of passes nothing is known, which is never "zero".
+
+use aegis_backfill::sync::TriggerState;
+use jiff::Timestamp;
+use tokio_postgres::GenericClient;
+
+use super::fact::{Fact, Standing};
+use super::look::TARGET;
+use super::need::Need;
+use crate::change::Change;
+
+/// Which question a pass answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Question {
+    /// The new side is what forward makes of the old one: what the switch needs.
+    Forward,
+    /// One of the directions holds: what a contract needs.
+    Agrees,
+}
+
+/// The newest pass of a change.
+#[derive(Debug, Clone)]
+pub struct Pass {
+    /// When what it read was true.
+    pub started_at: Timestamp,
+    /// Whether it counted nothing wrong.
+    pub is_zero: bool,
+    /// The trigger during it.
+    pub trigger_sha256: Option<String>,
+    /// What it counted, in words.
+    pub counted: String,
+}
+
+/// What is known for this question, at most as old as `[reconcile] max_age`.
+pub async fn fact(
+    client: &impl GenericClient,
+    change: &Change,
+    question: Question,
+) -> Result<Fact, tokio_postgres::Error> {
+    let id = change.id.to_string();
+    let Some(reconcile) = &change.reconcile else {
+        return Ok(if change.sync.is_none() && change.backfill.is_none() {
+            Fact {
+                standing: Standing::Excluded {
+                    reason: "no row is moved by this change".to_owned(),
+                },
+                ..Fact::missing(Need::Reconciled, "nothing to count")
+            }
+        } else {
+            Fact::missing(Need::Reconciled, "the change has no [reconcile]")
+        });
+    };
+    let kind = match (&reconcile.sql, question) {
+        (Some(_), _) => "sql",
+        (None, Question::Forward) => "forward",
+        (None, Question::Agrees) => "agrees",
+    };
+    let Some(pass) = newest(client, &id, kind).await? else {
+        return Ok(Fact::missing(
+            Need::Reconciled,
+            format!("no pass of kind {kind} has ended here"),
+        ));
+    };
+    let known = |standing, detail| Fact {
+        need: Need::Reconciled,
+        standing,
+        source: TARGET.to_owned(),
+        at: Some(pass.started_at),
+        age_limit_s: i64::try_from(reconcile.max_age.0.as_secs()).unwrap_or(i64::MAX),
+        detail,
+    };
+    if !pass.is_zero {
+        return Ok(known(Standing::Refuted, pass.counted));
+    }
+    if let Some(rule) = change.sync_rule()
+        && let Some(why) = other_trigger(rule.state(client).await?, pass.trigger_sha256.as_deref())
+    {
+        return Ok(known(Standing::Inconclusive, why.to_owned()));
+    }
+    if question == Question::Agrees && change.switch.is_some() {
+        let since: Option<Timestamp> = client
+            .query_opt(
+                include_str!("../../sql/contract/writes_new_since.sql"),
+                &[&id],
+            )
+            .await?
+            .map(|row| row.try_get(0))
+            .transpose()?;
+        match since {
+            None => {
+                let why = "the new side is not written yet: `aegis migrate switch`".to_owned();
+                return Ok(known(Standing::Inconclusive, why));
+            }
+            Some(since) if pass.started_at < since => {
+                let why = format!(
+                    "the last pass began at {}, before new writes counted ({since})",
+                    pass.started_at
+                );
+                return Ok(known(Standing::Inconclusive, why));
+            }
+            Some(_) => {}
+        }
+    }
+    Ok(known(Standing::Shown, pass.counted))
+}
+
+/// The newest pass of a kind; none when there is none, or no table of them.
+pub async fn newest(
+    client: &impl GenericClient,
+    change: &str,
+    kind: &str,
+) -> Result<Option<Pass>, tokio_postgres::Error> {
+    if !is_there(client, "aegis_migrate.reconcile_pass").await? {
+        return Ok(None);
+    }
+    let row = client
+        .query_opt(
+            include_str!("../../sql/contract/pass.sql"),
+            &[&change, &kind],
+        )
+        .await?;
+    let Some(row) = row else { return Ok(None) };
+    let wrong: (i64, i64, i64) = (
+        row.try_get("missing")?,
+        row.try_get("mismatch")?,
+        row.try_get("orphaned")?,
+    );
+    let rows: Option<i64> = row.try_get("rows_counted")?;
+    let lsn: String = row.try_get("snapshot_lsn")?;
+    let rows = rows.map_or_else(String::new, |rows| format!(" of {rows} rows"));
+    Ok(Some(Pass {
+        started_at: row.try_get("started_at")?,
+        is_zero: row.try_get("is_zero")?,
+        trigger_sha256: row.try_get("trigger_sha256")?,
+        counted: format!(
+            "{} missing, {} mismatching, {} orphaned{rows} at {lsn}",
+            wrong.0, wrong.1, wrong.2
+        ),
+    }))
+}
+
+/// Why a pass says nothing of the trigger that is there now; none when it was the same.
+pub fn other_trigger(now: Option<TriggerState>, then: Option<&str>) -> Option<&'static str> {
+    match (now, then) {
+        (None, _) => Some("the sync trigger is not there"),
+        (Some(now), _) if !now.enabled => Some("the sync trigger is disabled"),
+        (Some(_), None) => Some("the pass ran without the sync trigger"),
+        (Some(now), Some(then)) if now.definition != then => {
+            Some("the sync trigger is another one than during the pass")
+        }
+        (Some(_), Some(_)) => None,
+    }
+}
+
+/// Whether a table of this tool is there.
+pub(super) async fn is_there(
+    client: &impl GenericClient,
+    table: &str,
+) -> Result<bool, tokio_postgres::Error> {
+    client
+        .query_one(
+            include_str!("../../sql/contract/table_there.sql"),
+            &[&table],
+        )
+        .await?
+        .try_get(0)
+}

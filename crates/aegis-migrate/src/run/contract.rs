@@ -1,0 +1,445 @@
+//! `contract run`: every fact again, then tighten, then one transaction that takes the old form away.
+//!
+//! Invariants: nothing is executed before every fact carries and the approval counts; the sync trigger, the old columns and all else
+//! that can go in a transaction go in one, behind the assertions of the [`Gate`], which uses the approval up in that commit; a
+//! statement that cannot run in a transaction stands before or after it, asserted before and after; a contract that was cut short
+//! goes on where it was, and what was dropped asks for no second approval.
+
+use aegis_ddl::{Class, SourceFile};
+use serde::Serialize;
+use serde_json::{Value, json};
+use tokio_postgres::Client;
+
+use super::outside::{Begun, Outside};
+use super::watch::Watch;
+use super::{Ladder, Outcome, RunError, Work, baseline, of_statement, source_of, step, tell};
+use crate::change::{Change, ChangeId, Phase, PhaseOf};
+use crate::contract::approval::{self, Approved, Wanted};
+use crate::contract::attempt::{Attempt, AttemptError};
+use crate::contract::envelope::Envelope;
+use crate::contract::error::ContractError;
+use crate::contract::fact::{Fact, blocks};
+use crate::contract::gate::Gate;
+use crate::contract::judge;
+use crate::contract::keyring::Keyring;
+use crate::contract::subject::Subject;
+use crate::ledger::{self, StepRow, StepState, Who};
+use crate::lock::LockLine;
+use crate::mutex::Held;
+use crate::set::Set;
+use crate::standing::{recorded, standing};
+
+/// What somebody brings who runs a contract.
+#[derive(Debug, Clone, Copy)]
+pub struct Brought<'a> {
+    /// The change.
+    pub change: &'a ChangeId,
+    /// Who may say what here.
+    pub keyring: &'a Keyring,
+    /// The signed approvals, each with its file.
+    pub envelopes: &'a [(String, Envelope)],
+}
+
+/// What a contract did.
+#[derive(Debug, Clone, Serialize)]
+pub struct Summary {
+    /// `applied`, or `nothing` when it had run.
+    pub outcome: Outcome,
+    /// Steps applied now.
+    pub applied: u32,
+    /// Steps found as they should be.
+    pub reconciled: u32,
+    /// The attempt.
+    pub attempt: i32,
+    /// The digest of the approval that was used; none when an earlier run had used it.
+    pub approval: Option<String>,
+    /// Who approved.
+    pub approved_by: Vec<String>,
+    /// Every fact as it was judged.
+    pub facts: Vec<Fact>,
+}
+
+/// A statement that runs by itself.
+struct Place<'a> {
+    work: Work<'a>,
+    begun: Option<Begun<'a>>,
+}
+
+/// The statements that are open, in the order in which they run.
+#[derive(Default)]
+struct Open<'a> {
+    /// By itself each, while everything is still there.
+    before: Vec<Place<'a>>,
+    /// In the one transaction.
+    drop: Vec<Work<'a>>,
+    /// By itself each, when the old form is gone.
+    after: Vec<Place<'a>>,
+}
+
+/// What a run works with.
+struct Run<'a> {
+    client: &'a mut Client,
+    watch: Option<&'a mut Client>,
+    pid: i32,
+    who: Who,
+    ladder: &'a Ladder,
+    told: &'a mut (dyn FnMut(&Value) + Send),
+}
+
+/// Runs the contract of one change.
+///
+/// # Errors
+/// See [`ContractError`]; exit code 18 means that nothing was changed.
+pub async fn run(
+    held: &mut Held,
+    set: &Set,
+    brought: &Brought<'_>,
+    ladder: &Ladder,
+    told: &mut (dyn FnMut(&Value) + Send),
+) -> Result<Summary, ContractError> {
+    let (line, change) = ready(held, set, brought.change).await?;
+    let subject = Subject::of(change).ok_or_else(|| ContractError::None(change.id.to_string()))?;
+    let ledger = held.ledger.id.to_string();
+    let server = u32::try_from(held.session.version_num / 10_000).unwrap_or(0);
+    let mut run = Run {
+        pid: held.session.pid,
+        who: held.who.clone(),
+        client: &mut held.session.client,
+        watch: held.watch.as_mut(),
+        ladder,
+        told,
+    };
+    let attempt = Attempt::find(run.client, &subject.id)
+        .await?
+        .ok_or_else(|| AttemptError::NotClosed {
+            change: subject.id.clone(),
+        })?;
+    let mut summary = Summary {
+        outcome: Outcome::Nothing,
+        applied: 0,
+        reconciled: 0,
+        attempt: attempt.number,
+        approval: None,
+        approved_by: Vec::new(),
+        facts: Vec::new(),
+    };
+    let Some(line) = line else {
+        return Ok(summary);
+    };
+    let steps = ledger::steps(run.client, run.who.ledger).await?;
+    let sources = sources(run.client, change).await?;
+    let open = open(&steps, line, change, &sources, server)?;
+    if attempt.done_at.is_some() {
+        // The old form is gone, and the approval with it: what is left is what stands after the transaction.
+        let before = open.before.iter().map(|place| &place.work);
+        if let Some(work) = before.chain(&open.drop).next() {
+            return Err(ContractError::Run(RunError::Unknown {
+                file: work.step.file.clone(),
+                line: work.statement.line,
+                why: "the attempt is done, and the ledger does not have this step: somebody edited aegis_migrate by hand".to_owned(),
+            }));
+        }
+    } else {
+        summary.facts = facts(run.client, &subject, &attempt, brought.keyring).await?;
+        let approved = approved(&attempt, brought, line, &ledger)?;
+        let definition = definition(run.client, &subject).await?;
+        let gate = Gate {
+            attempt: &attempt,
+            door: subject.door(),
+            sync: subject.rule.as_ref().zip(definition.as_deref()),
+            approved: &approved,
+        };
+        run.gate(&gate).await?;
+        let event = json!({ "event": "facts", "change": subject.id, "attempt": attempt.number, "approval": approved.digest,
+            "approved_by": approved.by, "facts": summary.facts });
+        run.tell(event).await?;
+        for place in &open.before {
+            run.alone(place, Some(&gate), &mut summary).await?;
+        }
+        if !open.before.is_empty() {
+            // It may have taken hours.
+            summary.facts = facts(run.client, &subject, &attempt, brought.keyring).await?;
+        }
+        run.drop_all(&open.drop, &gate, &mut summary).await?;
+        summary.approval = Some(approved.digest.clone());
+        summary.approved_by.clone_from(&approved.by);
+    }
+    for place in &open.after {
+        run.alone(place, None, &mut summary).await?;
+    }
+    run.whole(line, &sources).await?;
+    summary.outcome = Outcome::Applied;
+    Ok(summary)
+}
+
+impl Run<'_> {
+    async fn tell(&mut self, event: Value) -> Result<(), ContractError> {
+        Ok(tell(self.client, &self.who, self.told, event).await?)
+    }
+
+    async fn tell_step(&mut self, work: &Work<'_>, state: StepState) -> Result<(), ContractError> {
+        self.tell(json!({ "event": "step", "step": work.name(), "state": state.name(), "file": work.step.file, "line": work.step.line }))
+            .await
+    }
+
+    /// The assertions, for what runs by itself.
+    async fn gate(&mut self, gate: &Gate<'_>) -> Result<(), ContractError> {
+        let transaction = self.client.transaction().await?;
+        gate.holds(&transaction).await?;
+        transaction.rollback().await?;
+        Ok(())
+    }
+
+    /// A statement by itself, with the assertions before and after it.
+    async fn alone(
+        &mut self,
+        place: &Place<'_>,
+        gate: Option<&Gate<'_>>,
+        summary: &mut Summary,
+    ) -> Result<(), ContractError> {
+        let work = &place.work;
+        if let Some(gate) = gate {
+            self.gate(gate).await?;
+        }
+        let state = if work.statement.transactional() {
+            let works = std::slice::from_ref(work);
+            step::run(self.client, works, &self.who, false, self.ladder).await?;
+            StepState::Applied
+        } else {
+            let outside = Outside {
+                who: &self.who,
+                begun: place.begun,
+                fresh: false,
+                watch: self.watch.as_deref_mut().map(|client| Watch {
+                    client,
+                    pid: self.pid,
+                }),
+            };
+            super::outside::run(self.client, work, outside, self.told).await?
+        };
+        if let Some(gate) = gate {
+            self.gate(gate).await?;
+        }
+        if state == StepState::Reconciled {
+            summary.reconciled += 1;
+        } else {
+            summary.applied += 1;
+        }
+        self.tell_step(work, state).await
+    }
+
+    /// The one transaction. Without a statement of its own it ends the attempt all the same.
+    async fn drop_all(
+        &mut self,
+        works: &[Work<'_>],
+        gate: &Gate<'_>,
+        summary: &mut Summary,
+    ) -> Result<(), ContractError> {
+        if works.is_empty() {
+            let transaction = self.client.transaction().await?;
+            ledger::fence(&transaction, &self.who).await?;
+            gate.holds(&transaction).await?;
+            gate.end(&transaction).await?;
+            transaction.commit().await?;
+            return Ok(());
+        }
+        let (who, ladder) = (&self.who, self.ladder);
+        step::behind(self.client, works, who, false, ladder, Some(gate)).await?;
+        for work in works {
+            summary.applied += 1;
+            self.tell_step(work, StepState::Applied).await?;
+        }
+        Ok(())
+    }
+
+    /// The phase is whole.
+    async fn whole(
+        &mut self,
+        line: &LockLine,
+        sources: &[(SourceFile, Option<Class>)],
+    ) -> Result<(), ContractError> {
+        let steps: usize = sources
+            .iter()
+            .map(|(source, _)| source.script.statements.len())
+            .sum();
+        let steps = i32::try_from(steps).unwrap_or(i32::MAX);
+        let transaction = self.client.transaction().await?;
+        ledger::fence(&transaction, &self.who).await?;
+        ledger::phase_done(&transaction, &line.at, &line.sha256, steps, &self.who).await?;
+        transaction.commit().await?;
+        self.tell(json!({ "event": "phase", "phase": line.at.to_string(), "steps": steps }))
+            .await
+    }
+}
+
+/// The line of the contract, when it is open and everything before it is applied; no line when it has run.
+async fn ready<'a>(
+    held: &Held,
+    set: &'a Set,
+    id: &ChangeId,
+) -> Result<(Option<&'a LockLine>, &'a Change), ContractError> {
+    set.sealed().map_err(RunError::from)?;
+    let at = PhaseOf {
+        id: id.clone(),
+        phase: Phase::Contract,
+    };
+    let (Some(line), Some(change)) = (set.lock.line(&at), set.changes.get(id)) else {
+        return Err(ContractError::None(id.to_string()));
+    };
+    let client = &held.session.client;
+    let stands = standing(set, &recorded(client).await.map_err(baseline)?);
+    let edited: Vec<String> = stands
+        .edited()
+        .map(|line| line.line.at.to_string())
+        .collect();
+    if !edited.is_empty() && !held.ledger.dev {
+        return Err(RunError::Edited(edited.join(", ")).into());
+    }
+    if stands.of(&at).is_some_and(crate::standing::State::is_done) {
+        return Ok((None, change));
+    }
+    let missing = stands
+        .missing(Phase::Contract)
+        .find(|missing| missing.for_line == at);
+    match missing {
+        Some(missing) => Err(RunError::Requires(Box::new(missing.clone())).into()),
+        None => Ok((Some(line), change)),
+    }
+}
+
+/// The approval, judged by the database's time.
+fn approved(
+    attempt: &Attempt,
+    brought: &Brought<'_>,
+    line: &LockLine,
+    ledger: &str,
+) -> Result<Approved, ContractError> {
+    let lock_line = line_text(line);
+    let wanted = Wanted {
+        lock_line: &lock_line,
+        ledger,
+        now: attempt.now,
+    };
+    let (envelopes, keyring) = (brought.envelopes, brought.keyring);
+    Ok(approval::judge(envelopes, keyring, &wanted)?)
+}
+
+/// A line of the lock, as approvals name it.
+pub fn line_text(line: &LockLine) -> String {
+    format!("{} {} {}", line.at.id, line.at.phase, line.sha256)
+}
+
+/// The facts of this moment, when all of them carry.
+async fn facts(
+    client: &Client,
+    subject: &Subject<'_>,
+    attempt: &Attempt,
+    keyring: &Keyring,
+) -> Result<Vec<Fact>, ContractError> {
+    let now = Attempt::under_way(client, &attempt.change).await?;
+    let facts = judge::facts(client, subject, &now, keyring).await?;
+    carries(subject, &now, &facts)?;
+    Ok(facts)
+}
+
+fn carries(subject: &Subject<'_>, attempt: &Attempt, facts: &[Fact]) -> Result<(), ContractError> {
+    let blocks = blocks(&subject.contract.evidence, facts, attempt.now);
+    if blocks.is_empty() {
+        return Ok(());
+    }
+    Err(ContractError::Blocked {
+        change: subject.id.clone(),
+        blocks,
+    })
+}
+
+/// The sync trigger as it must stay until it is dropped: the one that is there when the facts, which know the one of the pass, carry.
+async fn definition(
+    client: &Client,
+    subject: &Subject<'_>,
+) -> Result<Option<String>, ContractError> {
+    let Some(rule) = &subject.rule else {
+        return Ok(None);
+    };
+    let state = rule.state(client).await?;
+    let why = crate::contract::reconciled::other_trigger(
+        state.clone(),
+        state.as_ref().map(|state| state.definition.as_str()),
+    );
+    match (why, state) {
+        (None, Some(state)) => Ok(Some(state.definition)),
+        (why, _) => Err(ContractError::Unsafe(format!(
+            "{}: rows may have been written on one side only; make it again, backfill and reconcile",
+            why.unwrap_or("the sync trigger is not there")
+        ))),
+    }
+}
+
+async fn sources(
+    client: &mut Client,
+    change: &Change,
+) -> Result<Vec<(SourceFile, Option<Class>)>, RunError> {
+    let mut sources = Vec::new();
+    for part in change.parts(Phase::Contract) {
+        sources.extend(source_of(client, change, part, false).await?);
+    }
+    Ok(sources)
+}
+
+/// The statements that are open. Of the files that drop, what cannot run in a transaction stands above or below all that can.
+fn open<'a>(
+    steps: &'a [StepRow],
+    line: &'a LockLine,
+    change: &'a Change,
+    sources: &'a [(SourceFile, Option<Class>)],
+    server: u32,
+) -> Result<Open<'a>, ContractError> {
+    let (mut open, mut ordinal) = (Open::default(), 0);
+    let (mut dropping, mut dropped) = (false, false);
+    for (source, generated) in sources {
+        let tightens = source.phase == Some(aegis_ddl::Phase::Tighten);
+        for statement in &source.script.statements {
+            ordinal += 1;
+            let transactional = statement.transactional();
+            // The end of the trigger is ours, and always in the transaction.
+            if !tightens && generated.is_none() {
+                if transactional && dropped {
+                    return Err(ContractError::Unsafe(format!(
+                        "{}:{}: it stands below a statement that cannot run in a transaction, and the old form goes in one transaction: move it above",
+                        source.path, statement.line
+                    )));
+                }
+                dropped = dropping && !transactional;
+                dropping |= transactional;
+            }
+            let row = steps
+                .iter()
+                .find(|row| row.at == line.at && row.ordinal == ordinal);
+            let step = of_statement(line, source, statement, ordinal);
+            if row.is_some_and(|row| row.state.is_done() && row.sha256 == step.sha256) {
+                continue;
+            }
+            let begun = row.filter(|row| row.state.is_begun()).map(|row| Begun {
+                said: row.said.as_deref(),
+            });
+            let work = Work {
+                step,
+                statement,
+                source,
+                schema: &change.schema,
+                run_as: change.run_as.as_deref(),
+                compatible: &[],
+                server,
+                generated: *generated,
+            };
+            if dropped {
+                open.after.push(Place { work, begun });
+            } else if transactional && !tightens {
+                open.drop.push(work);
+            } else {
+                open.before.push(Place { work, begun });
+            }
+        }
+    }
+    Ok(open)
+}
