@@ -77,7 +77,8 @@ fn of_actions(table: &QualifiedName, actions: &[Action], schema: &str) -> Reach 
     let mut names = vec![table.resolve(schema)];
     for action in actions {
         match action {
-            Action::AttachPartition { partition } | Action::DetachPartition { partition, .. } => {
+            Action::AttachPartition { partition, .. }
+            | Action::DetachPartition { partition, .. } => {
                 names.push(partition.resolve(schema));
             }
             Action::Inherit { parent } | Action::NoInherit { parent } => {
