@@ -6,6 +6,8 @@
 //! Never: a rule of the engine; those stand in `aegis-model`, `aegis-store` and `aegis-worker`.
 
 mod arguments;
+#[cfg(test)]
+mod changed;
 mod commands;
 mod config;
 mod confirm;

@@ -158,6 +158,20 @@ pub(crate) fn actor(given: Option<String>) -> String {
 mod tests {
     use super::*;
 
+    /// The corpus of lengths of time.
+    const LENGTHS: [&str; 7] = ["90", "0.5", "15m", "2h 30m", "7d", "1mo", "inf"];
+
+    #[test]
+    fn any_word_is_a_number_of_seconds_or_refused() {
+        crate::changed::each(&LENGTHS, |bytes| {
+            let text = String::from_utf8_lossy(bytes);
+            match seconds(&text) {
+                Ok(length) => assert!(length.as_secs_f64() <= 3.2e8, "{text:?}: {length:?}"),
+                Err(error) => assert!(!error.is_empty()),
+            }
+        });
+    }
+
     #[test]
     fn too_many_ids_are_refused_and_not_cut() {
         let all = "a\n\n".repeat(IDS_MAX);

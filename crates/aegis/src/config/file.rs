@@ -284,3 +284,59 @@ fn check(setting: &Setting, values: Vec<String>) -> Result<Vec<String>, String> 
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::arguments::Arguments;
+    use clap::CommandFactory as _;
+
+    const SECRET: &str = "hunter2hunter2";
+
+    /// The corpus of files.
+    const FILES: [&str; 4] = [
+        "",
+        "database_url = \"postgresql://a:hunter2hunter2@h/d\"\n[worker]\nslots = 4\ngrace_period_s = \"90s\"\n",
+        "[task.submit]\nqueue = \"q\"\npriority = 3\n[worker]\nslots = [1, 2]\nnothing = true\n",
+        "\u{feff}[worker.run]\r\nslots = 99999999999999999999\n\n[[worker]]\na = {b = 1979-05-27}\n",
+    ];
+
+    fn given(folder: &Path, command: &Command, bytes: &[u8]) -> Result<File, Failure> {
+        let path = crate::changed::file(folder, bytes);
+        read(
+            Found {
+                path,
+                by: "--config",
+            },
+            command,
+        )
+    }
+
+    #[test]
+    fn any_file_is_read_or_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let command = Arguments::command();
+        crate::changed::each(&FILES, |bytes| {
+            if let Err(failure) = given(folder.path(), &command, bytes) {
+                assert!(!failure.to_string().trim().is_empty());
+            }
+        });
+    }
+
+    #[test]
+    fn a_file_that_is_cut_off_anywhere_shows_no_password() {
+        let folder = tempfile::tempdir().unwrap();
+        let command = Arguments::command();
+        let text = FILES[1];
+        let mut refused = 0;
+        for end in 0..text.len() {
+            if let Err(failure) = given(folder.path(), &command, &text.as_bytes()[..end]) {
+                refused += 1;
+                assert!(!failure.to_string().contains(&SECRET[..7]), "{failure}");
+            }
+        }
+        assert!(refused > 20, "{refused} were refused");
+    }
+}

@@ -120,6 +120,26 @@ pub(super) fn duration_ms(text: &str) -> Result<i64, String> {
 mod tests {
     use super::*;
 
+    /// The corpus of the words that filters take.
+    const WORDS: [&str; 9] = [
+        "90", "0.25", "2h 30m", "7d", "P1DT2H", "-1", "1e300", "team=a=b", "failed",
+    ];
+
+    #[test]
+    fn any_word_is_a_length_or_refused() {
+        crate::changed::each(&WORDS, |bytes| {
+            let text = String::from_utf8_lossy(bytes);
+            match duration_ms(&text) {
+                Ok(ms) => assert!((0..=DURATION_MS_MAX).contains(&ms), "{text:?}: {ms}"),
+                Err(error) => assert!(!error.is_empty()),
+            }
+            if let Ok((name, value)) = label(&text) {
+                assert_eq!(format!("{name}={value}"), text);
+            }
+            let _ = standing(&text);
+        });
+    }
+
     #[test]
     fn durations_are_seconds_or_have_units() {
         for (text, ms) in [

@@ -107,6 +107,29 @@ mod tests {
         task(line.as_bytes(), &template)
     }
 
+    /// The corpus of lines.
+    const LINES: [&str; 5] = [
+        "{}",
+        r#"{"kind":"k","input":{"n":[1,2.5e300]},"tenant":"t","labels":{"a":"b"},"key":"x"}"#,
+        r#"{"run_at":"2026-11-30T00:00:00Z","deadline_at":"9999-12-31T23:59:59Z","priority":9}"#,
+        r#"{"max_failures":2147483648,"backoff_initial_ms":-1,"start_to_close_ms":1e3}"#,
+        r#"{"kind":"\u0000","input":"\ud800"}"#,
+    ];
+
+    #[test]
+    fn any_line_is_a_task_or_refused() {
+        let template = NewTask::new("k", "{}");
+        crate::changed::each(&LINES, |bytes| match task(bytes, &template) {
+            Ok(task) => {
+                // What is told of a refusal by the store is told of a task that was read, too.
+                if let Err(error) = task.check(0) {
+                    assert!(!problem(&error).is_empty());
+                }
+            }
+            Err(error) => assert!(!error.is_empty()),
+        });
+    }
+
     #[test]
     fn what_a_line_leaves_out_comes_from_the_command_line() {
         let task =
