@@ -5,6 +5,8 @@
 
 mod adopt;
 mod baseline;
+mod by;
+mod contract;
 mod dev;
 mod lint;
 mod new;
@@ -14,6 +16,7 @@ mod seal;
 mod snapshot;
 mod squash;
 mod status;
+mod switch;
 mod targets;
 mod verify;
 
@@ -77,6 +80,9 @@ enum Verb {
     Adopt(adopt::AdoptArguments),
     /// Records lines of the lock as applied, for a database whose structure is shown to be what they make.
     Baseline(baseline::BaselineArguments),
+    /// How an old form goes, weeks later: its door is shut, it is watched, it is approved, it is dropped.
+    #[command(after_help = contract::AFTER)]
+    Contract(contract::ContractArguments),
     /// Applies the folder to your own database, also what is not sealed; after an edit everything is made again.
     #[command(after_help = dev::AFTER)]
     Dev(dev::DevArguments),
@@ -99,6 +105,9 @@ enum Verb {
     Check(status::CheckArguments),
     /// Makes one baseline of old changes; refused while a database is behind.
     Squash(squash::SquashArguments),
+    /// Shows or moves which side of a change applications read and write. Exit code 18 when the new side is not shown to be filled.
+    #[command(after_help = switch::AFTER)]
+    Switch(switch::SwitchArguments),
     /// Writes structure, sizes and rates of a database into a file, without a row of its data, for lint and plan.
     Snapshot(snapshot::SnapshotArguments),
     /// Ends the session that holds the mutex of a database's ledger.
@@ -131,6 +140,7 @@ pub(crate) async fn run(
     match arguments.verb {
         Verb::Adopt(adopt) => adopt::run(adopt, &place).await,
         Verb::Baseline(baseline) => baseline::run(baseline, &place).await,
+        Verb::Contract(contract) => contract::run(&contract, &place).await,
         Verb::Dev(dev) => dev::run(&dev, &place).await,
         Verb::Lint(lint) => lint::run(&lint, &place).await,
         Verb::New(new) => new::run(&new, &place),
@@ -140,6 +150,7 @@ pub(crate) async fn run(
         Verb::Status => status::status(&place).await,
         Verb::Check(check) => status::check(&check, &place).await,
         Verb::Squash(squash) => squash::run(&squash, &place).await,
+        Verb::Switch(switch) => switch::run(&switch, &place).await,
         Verb::Snapshot(snapshot) => snapshot::run(&snapshot, &place).await,
         Verb::Unlock(unlock) => run::unlock(&unlock, &place).await,
         Verb::Verify(verify) => verify::run(&verify, &place).await,

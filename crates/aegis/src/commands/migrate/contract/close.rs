@@ -1,0 +1,81 @@
+//! `contract close` and `contract reopen`: the door.
+
+use aegis_migrate::change::ChangeId;
+use aegis_migrate::contract::verbs::{self, Moved};
+use aegis_migrate::run::Outcome;
+use aegis_migrate::set::Set;
+use clap::Args;
+use serde_json::json;
+
+use super::failure;
+use crate::commands::migrate::Place;
+use crate::commands::migrate::by::ByArguments;
+use crate::exit::Exit;
+use crate::failure::Failure;
+
+#[derive(Debug, Args)]
+pub(super) struct CloseArguments {
+    /// The change.
+    #[arg(value_name = "ID")]
+    id: ChangeId,
+    #[command(flatten)]
+    by: ByArguments,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ReopenArguments {
+    /// The change.
+    #[arg(value_name = "ID")]
+    id: ChangeId,
+    /// Why, for the record.
+    #[arg(long, value_name = "TEXT")]
+    reason: String,
+    #[command(flatten)]
+    by: ByArguments,
+}
+
+pub(super) async fn close(arguments: &CloseArguments, place: &Place<'_>) -> Result<Exit, Failure> {
+    let set = Set::read(&place.dir)?;
+    super::subject(&set, &arguments.id)?;
+    let mut held = arguments.by.held(place).await?;
+    let closed = verbs::close(&mut held, &set, &arguments.id).await;
+    held.release().await;
+    tell(
+        place,
+        &arguments.id,
+        &closed.map_err(|error| failure(&error))?,
+    );
+    Ok(Exit::Done)
+}
+
+pub(super) async fn reopen(
+    arguments: &ReopenArguments,
+    place: &Place<'_>,
+) -> Result<Exit, Failure> {
+    let mut held = arguments.by.held(place).await?;
+    let opened = verbs::reopen(&mut held, &arguments.id, &arguments.reason).await;
+    held.release().await;
+    tell(
+        place,
+        &arguments.id,
+        &opened.map_err(|error| failure(&error))?,
+    );
+    Ok(Exit::Done)
+}
+
+fn tell(place: &Place<'_>, id: &ChangeId, moved: &Moved) {
+    let outcome = match moved.outcome {
+        Outcome::Nothing => "nothing",
+        Outcome::Applied | Outcome::Ahead => "applied",
+    };
+    place.output.one(
+        &[
+            ("outcome", outcome.to_owned()),
+            ("attempt", moved.attempt.to_string()),
+            ("closed at", moved.closed_at.to_string()),
+            ("privileges", moved.privileges.to_string()),
+            ("min_schema", moved.min_schema.to_string()),
+        ],
+        &json!({ "change": id, "moved": moved }),
+    );
+}
