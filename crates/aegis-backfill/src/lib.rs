@@ -6,4 +6,10 @@
 //!
 //! It knows tables, keys and expressions; folders, locks and phases are `aegis-migrate`'s.
 
+pub mod job;
+mod key;
 pub mod sync;
+pub mod throttle;
+
+/// The tables of jobs and passes in the target. Idempotent; the schema `aegis_migrate` is there.
+pub const SCHEMA: &str = include_str!("../schema/0007_backfill.sql");

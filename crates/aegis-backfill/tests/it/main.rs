@@ -4,4 +4,6 @@
     reason = "helpers of tests may fail like the tests that they help"
 )]
 
+mod job;
 mod sync;
+mod throttle;

@@ -1,0 +1,144 @@
+//! Why a job does not move, or has ended without being done; and what an error of the server means for a batch.
+
+/// Why a job is not done.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum JobError {
+    /// Something that a backfill stands on is not there.
+    #[error("{0}")]
+    Precondition(String),
+    /// Somebody else runs it.
+    #[error("{holder} runs the backfill of {change}; waited {waited_s} s")]
+    Busy {
+        /// The change.
+        change: String,
+        /// Who.
+        holder: String,
+        /// How long was waited.
+        waited_s: u64,
+    },
+    /// The cursors belong to something else.
+    #[error(
+        "the backfill of {change} was begun with another table, key or statement, so its cursors say nothing; `aegis migrate backfill cancel {change}`, then `aegis migrate backfill retry --restart {change}`"
+    )]
+    OtherSpec {
+        /// The change.
+        change: String,
+    },
+    /// A person ended it.
+    #[error(
+        "the backfill of {change} was cancelled by {by} ({reason}); `aegis migrate backfill retry {change}` takes it up where it was"
+    )]
+    Cancelled {
+        /// The change.
+        change: String,
+        /// Who.
+        by: String,
+        /// Why.
+        reason: String,
+    },
+    /// It ended, and a person has to look.
+    #[error(
+        "the backfill of {change} has failed: {said}; when that is mended, `aegis migrate backfill retry {change}` and run again"
+    )]
+    Failed {
+        /// The change.
+        change: String,
+        /// What was in the way.
+        said: String,
+    },
+    /// A newer runner has taken the job.
+    #[error(
+        "another runner has taken the backfill of {change} (this one has epoch {epoch}); nothing more was written by it"
+    )]
+    Fenced {
+        /// The change.
+        change: String,
+        /// The epoch of this one.
+        epoch: i64,
+    },
+    /// No connection.
+    #[error("the backfill has no connection: {0}")]
+    Connect(String),
+    /// The server or the connection.
+    #[error("the backfill could not go on")]
+    Database(#[from] tokio_postgres::Error),
+}
+
+impl JobError {
+    /// Whether a new connection may help: what was committed is found there.
+    pub(crate) fn is_lost(&self) -> bool {
+        match self {
+            Self::Database(error) => fault(error) == Fault::Lost,
+            Self::Connect(_) => true,
+            _ => false,
+        }
+    }
+}
+
+/// What an error means for a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// A row is in the way; the others are not.
+    Row,
+    /// A lock was not had; a smaller batch may have it.
+    Lock,
+    /// It took too long; a smaller one may not.
+    Time,
+    /// The server lacks something for now.
+    Resources,
+    /// The session is gone, or no place to write any more.
+    Lost,
+    /// The statement is wrong, or not allowed.
+    Statement,
+}
+
+/// What the server's answer means. Codes of functions and triggers of the author are theirs: a row.
+pub(crate) fn fault(error: &tokio_postgres::Error) -> Fault {
+    let Some(code) = error.code() else {
+        return Fault::Lost;
+    };
+    of_code(code.code())
+}
+
+fn of_code(code: &str) -> Fault {
+    match code {
+        "55P03" | "40P01" | "40001" => Fault::Lock,
+        "57014" => Fault::Time,
+        "25006" => Fault::Lost,
+        _ => match code.get(..2).unwrap_or_default() {
+            "08" | "57" => Fault::Lost,
+            "53" => Fault::Resources,
+            "0A" | "25" | "26" | "28" | "34" | "3D" | "3F" | "42" | "55" | "58" | "F0" | "XX" => {
+                Fault::Statement
+            }
+            _ => Fault::Row,
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Fault, of_code};
+
+    #[test]
+    fn each_kind_of_answer_has_its_meaning() {
+        for (code, fault) in [
+            ("23505", Fault::Row),
+            ("22012", Fault::Row),
+            ("P0001", Fault::Row),
+            ("AEG99", Fault::Row),
+            ("55P03", Fault::Lock),
+            ("40P01", Fault::Lock),
+            ("57014", Fault::Time),
+            ("57P01", Fault::Lost),
+            ("08006", Fault::Lost),
+            ("53100", Fault::Resources),
+            ("42703", Fault::Statement),
+            ("42501", Fault::Statement),
+            ("XX000", Fault::Statement),
+        ] {
+            assert_eq!(of_code(code), fault, "{code}");
+        }
+    }
+}

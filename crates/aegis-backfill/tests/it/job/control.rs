@@ -1,0 +1,160 @@
+//! Pause, resume, cancel, retry: durable, and obeyed at once.
+
+use std::sync::Arc;
+use std::sync::Mutex;
+
+use aegis_backfill::job::JobError;
+use aegis_backfill::job::control::{Command, ControlError, tell};
+use aegis_backfill::throttle::Limits;
+use aegis_testkit::{TestDb, wait_until};
+use tokio::task::JoinHandle;
+
+use super::{BOUND, CHANGE, beside, counted, counting, not_moved, ran, stands};
+
+async fn told(db: &TestDb, command: Command) -> bool {
+    tell(&db.admin, CHANGE, command, "bob", "a look")
+        .await
+        .unwrap()
+}
+
+async fn some_rows<T>(db: &TestDb, _running: &JoinHandle<T>) {
+    wait_until("some rows are moved", BOUND, async || {
+        let made = aegis_backfill::job::control::status(&db.admin, None).await;
+        made.unwrap()
+            .first()
+            .is_some_and(|job| job.progress.rows_seen >= 100)
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn mg_32_a_pause_holds_when_the_call_returns_survives_the_runner_and_a_resume_goes_on_there()
+{
+    let db = counted(20_000).await;
+    let spec = counting();
+    let first = beside(&db, &spec, Arc::default());
+    some_rows(&db, &first).await;
+    assert!(told(&db, Command::Pause).await);
+    let paused = stands(&db).await;
+    assert!(!told(&db, Command::Pause).await, "it is paused already");
+    wait_until("the runner says that it is paused", BOUND, async || {
+        let waiting = stands(&db).await.waiting;
+        waiting.is_some_and(|why| why.contains("paused by bob (a look)"))
+    })
+    .await;
+    let now = stands(&db).await;
+    assert_eq!(now.progress.rows_seen, paused.progress.rows_seen);
+    assert!(now.runner.is_some_and(|runner| runner.contains("a runner")));
+    first.abort();
+    assert!(first.await.unwrap_err().is_cancelled());
+    wait_until("the runner is gone", BOUND, async || {
+        stands(&db).await.runner.is_none()
+    })
+    .await;
+    assert_eq!(stands(&db).await.state, "paused");
+    let second = beside(&db, &spec, Arc::default());
+    wait_until("a second runner has taken it", BOUND, async || {
+        stands(&db).await.epoch == 2
+    })
+    .await;
+    assert_eq!(
+        stands(&db).await.progress.rows_seen,
+        paused.progress.rows_seen
+    );
+    assert!(told(&db, Command::Resume).await);
+    let report = second.await.unwrap().unwrap();
+    assert_eq!(report.rows_seen, 20_000);
+    assert_eq!(not_moved(&db, 1).await, 0);
+    assert_eq!(stands(&db).await.state, "done");
+}
+
+#[tokio::test]
+async fn mg_32_a_runner_whose_cursor_is_stale_or_whose_job_another_one_has_writes_nothing_more() {
+    for (what, sql) in [
+        (
+            "cursor",
+            "UPDATE aegis_migrate.backfill_leaf SET cursor_key = '{15000}'",
+        ),
+        (
+            "epoch",
+            "UPDATE aegis_migrate.backfill SET epoch = epoch + 1",
+        ),
+    ] {
+        let db = counted(20_000).await;
+        let first = beside(&db, &counting(), Arc::default());
+        some_rows(&db, &first).await;
+        db.admin.batch_execute(sql).await.unwrap();
+        let moved = stands(&db).await.progress.rows_seen;
+        let error = first.await.unwrap().unwrap_err();
+        assert!(matches!(error, JobError::Fenced { .. }), "{what}: {error}");
+        assert_eq!(stands(&db).await.progress.rows_seen, moved, "{what}");
+        let twice = "SELECT count(*) FROM app.t WHERE done > 1";
+        assert_eq!(super::number(&db, twice).await, 0, "{what}");
+    }
+}
+
+#[tokio::test]
+async fn a_cancelled_job_ends_stays_so_and_a_retry_takes_it_up() {
+    let db = counted(20_000).await;
+    let first = beside(&db, &counting(), Arc::default());
+    some_rows(&db, &first).await;
+    assert!(told(&db, Command::Cancel).await);
+    let error = first.await.unwrap().unwrap_err();
+    assert!(matches!(error, JobError::Cancelled { .. }), "{error}");
+    let error = ran(&db, &counting()).await.unwrap_err();
+    assert!(
+        error.to_string().contains("cancelled by bob (a look)"),
+        "{error}"
+    );
+    let error = tell(&db.admin, CHANGE, Command::Resume, "bob", "")
+        .await
+        .unwrap_err();
+    assert!(error.to_string().contains("is cancelled"), "{error}");
+    assert!(told(&db, Command::Retry).await);
+    ran(&db, &counting()).await.unwrap();
+    assert_eq!(not_moved(&db, 1).await, 0);
+    let error = tell(&db.admin, "20260101T0000_no", Command::Pause, "bob", "")
+        .await
+        .unwrap_err();
+    assert!(matches!(error, ControlError::NoJob { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn a_job_is_done_once_and_a_second_runner_waits_for_the_first() {
+    let db = counted(3000).await;
+    let runners: Vec<_> = (0..3)
+        .map(|_| beside(&db, &counting(), Arc::default()))
+        .collect();
+    let mut done_before = 0;
+    for runner in runners {
+        let report = runner.await.unwrap().unwrap();
+        assert_eq!(report.rows_changed, 3000);
+        done_before += i32::from(report.was_done);
+    }
+    assert_eq!(done_before, 2);
+    assert_eq!(not_moved(&db, 1).await, 0);
+}
+
+#[tokio::test]
+async fn limits_are_read_again_while_it_is_held_back() {
+    let db = counted(100).await;
+    let limits = Limits {
+        query: Some("SELECT true".to_owned()),
+        ..Limits::default()
+    };
+    let limits = Arc::new(Mutex::new(limits));
+    let runner = beside(&db, &counting(), limits.clone());
+    wait_until("the throttle holds it", BOUND, async || {
+        let made = aegis_backfill::job::control::status(&db.admin, None).await;
+        let waiting = made.unwrap().pop().and_then(|job| job.waiting);
+        waiting.is_some_and(|why| why.contains("query: it answers true"))
+    })
+    .await;
+    assert_eq!(not_moved(&db, 0).await, 0, "nothing moved");
+    *limits.lock().unwrap() = Limits::default();
+    runner.await.unwrap().unwrap();
+    let after = stands(&db).await;
+    assert!(after.progress.waited_ms >= 500, "{after:?}");
+    assert_eq!(after.waiting, None);
+    assert_eq!(not_moved(&db, 1).await, 0);
+}
