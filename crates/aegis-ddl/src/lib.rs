@@ -4,6 +4,7 @@
 //! not known is of the worst class.
 
 mod class;
+pub mod fix;
 pub mod form;
 mod judge;
 mod lock;

@@ -58,6 +58,17 @@ pub struct Context<'a> {
     pub compatible: &'a [Compatible],
 }
 
+/// Whether a default is known to have one value for all rows.
+pub(crate) fn is_steady_default(context: &Context<'_>, default: &crate::form::Expression) -> bool {
+    let world = World::new(
+        context.catalog,
+        context.server,
+        context.schema,
+        context.fresh,
+    );
+    volatility::of(&world, default) == volatility::Volatility::Steady
+}
+
 /// Judges a set of files in the order in which they run.
 pub fn judge(files: &[SourceFile], context: &Context<'_>) -> Report {
     let mut world = World::new(

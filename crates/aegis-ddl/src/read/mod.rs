@@ -4,6 +4,7 @@ mod body;
 mod check;
 mod dynamic;
 mod other;
+pub(crate) mod pieces;
 mod rows;
 mod table;
 mod tree;

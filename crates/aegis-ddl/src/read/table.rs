@@ -326,8 +326,13 @@ fn referenced(node: &SyntaxNode) -> QualifiedName {
 fn constraint(node: &SyntaxNode) -> Constraint {
     let using_index = tree::child(node, K::USING_INDEX_NAME).map(|index| tree::name(&index).name);
     let mut columns: Vec<String> = node
-        .children()
-        .filter(|child| matches!(child.kind(), K::FOREIGN_KEY_COLUMN_LIST | K::COLUMN_LIST))
+        .descendants()
+        .filter(|child| {
+            matches!(
+                child.kind(),
+                K::FOREIGN_KEY_COLUMN_LIST | K::COLUMN_LIST | K::CONSTRAINT_COLUMN_REF_LIST
+            )
+        })
         .take(1)
         .flat_map(|list| {
             list.children()

@@ -1,0 +1,227 @@
+//! Parts of a statement as they stand in its text: what [`crate::fix`] puts together anew. Comments inside a part stay.
+
+use std::ops::Range;
+
+use squawk_syntax::ast::SourceFile;
+use squawk_syntax::{SyntaxElement, SyntaxKind as K, SyntaxNode};
+
+use super::tree;
+
+/// ALTER TABLE.
+#[derive(Debug)]
+pub(crate) struct AlterText {
+    /// `ALTER TABLE IF EXISTS ONLY t`.
+    pub(crate) head: String,
+    /// Each action.
+    pub(crate) actions: Vec<ActionText>,
+}
+
+/// One action.
+#[derive(Debug)]
+pub(crate) struct ActionText {
+    /// As it stands.
+    pub(crate) text: String,
+    /// Of ADD COLUMN: its constraints.
+    pub(crate) clauses: Vec<ClauseText>,
+    /// Of ADD CONSTRAINT.
+    pub(crate) constraint: Option<ConstraintText>,
+}
+
+/// A constraint of a column.
+#[derive(Debug)]
+pub(crate) struct ClauseText {
+    /// Which.
+    pub(crate) kind: Clause,
+    /// Its place in the action.
+    pub(crate) at: Range<usize>,
+    /// What it says.
+    pub(crate) constraint: ConstraintText,
+}
+
+/// What a column's constraint is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Clause {
+    NotNull,
+    Default,
+    Check,
+    Unique,
+    Primary,
+    References,
+    Other,
+}
+
+/// The parts of a constraint.
+#[derive(Debug)]
+pub(crate) struct ConstraintText {
+    /// Its name as it stands, with its quotes.
+    pub(crate) name: Option<String>,
+    /// Without CONSTRAINT and name.
+    pub(crate) body: String,
+    /// `(a, b)` of a key.
+    pub(crate) keys: Option<String>,
+    /// `INCLUDE (c)`.
+    pub(crate) include: Option<String>,
+    /// NULLS NOT DISTINCT.
+    pub(crate) nulls_not_distinct: bool,
+    /// WITH (…) or USING INDEX TABLESPACE.
+    pub(crate) storage: bool,
+    /// `DEFERRABLE INITIALLY DEFERRED`.
+    pub(crate) deferrable: String,
+    /// Columns that a CHECK names, each once.
+    pub(crate) columns: Vec<String>,
+    /// What follows DEFAULT.
+    pub(crate) expression: Option<String>,
+}
+
+/// The parts of an ALTER TABLE; none for any other statement.
+pub(crate) fn alter(sql: &str) -> Option<AlterText> {
+    let node = first(sql)?;
+    if node.kind() != K::ALTER_TABLE {
+        return None;
+    }
+    let actions: Vec<SyntaxNode> = node
+        .children()
+        .filter(|child| {
+            !matches!(
+                child.kind(),
+                K::TABLE_RELATION_NAME | K::TABLE_NAME_REF | K::IF_EXISTS
+            )
+        })
+        .collect();
+    let start = range(actions.first()?).start;
+    Some(AlterText {
+        head: sql.get(range(&node).start..start)?.trim_end().to_owned(),
+        actions: actions
+            .iter()
+            .map(|action| of_action(sql, action))
+            .collect::<Option<_>>()?,
+    })
+}
+
+fn of_action(sql: &str, node: &SyntaxNode) -> Option<ActionText> {
+    let whole = range(node);
+    let clauses = node
+        .children()
+        .filter(|_| node.kind() == K::ADD_COLUMN)
+        .filter_map(|child| {
+            let kind = match child.kind() {
+                K::NOT_NULL_CONSTRAINT => Clause::NotNull,
+                K::DEFAULT_CONSTRAINT => Clause::Default,
+                K::CHECK_CONSTRAINT => Clause::Check,
+                K::UNIQUE_CONSTRAINT => Clause::Unique,
+                K::PRIMARY_KEY_CONSTRAINT => Clause::Primary,
+                K::REFERENCES_CONSTRAINT => Clause::References,
+                K::GENERATED_CONSTRAINT => Clause::Other,
+                _ => return None,
+            };
+            let at = range(&child);
+            Some(ClauseText {
+                kind,
+                at: at.start - whole.start..at.end - whole.start,
+                constraint: of_constraint(sql, &child)?,
+            })
+        })
+        .collect();
+    let constraint = if node.kind() == K::ADD_CONSTRAINT {
+        Some(of_constraint(sql, &node.children().next()?)?)
+    } else {
+        None
+    };
+    Some(ActionText {
+        text: sql.get(whole)?.to_owned(),
+        clauses,
+        constraint,
+    })
+}
+
+fn of_constraint(sql: &str, node: &SyntaxNode) -> Option<ConstraintText> {
+    let named = tree::child(node, K::CONSTRAINT_NAME_CLAUSE);
+    let whole = range(node);
+    let start = named.as_ref().map_or(whole.start, |at| range(at).end);
+    let part = |kind: K| -> Option<String> {
+        Some(sql.get(range(&tree::below(node, kind)?))?.to_owned())
+    };
+    let mut columns: Vec<String> = Vec::new();
+    for name in node
+        .descendants()
+        .filter(|below| below.kind() == K::NAME_REF)
+        .filter(|name| {
+            // The name of a function is none of a column.
+            name.parent().is_none_or(|above| {
+                above.kind() != K::CALL_EXPR || above.children().next().as_ref() != Some(name)
+            })
+        })
+    {
+        let name = crate::name::identifier(&tree::text(&name));
+        if !columns.contains(&name) {
+            columns.push(name);
+        }
+    }
+    let deferrable: Vec<String> = node
+        .children()
+        .filter(|child| format!("{:?}", child.kind()).ends_with("_CONSTRAINT_OPTION"))
+        .map(|child| tree::text(&child))
+        .collect();
+    Some(ConstraintText {
+        name: named.map(|clause| {
+            tree::child(&clause, K::CONSTRAINT_NAME)
+                .map_or_else(String::new, |name| tree::text(&name))
+        }),
+        body: sql.get(start..whole.end)?.trim().to_owned(),
+        keys: part(K::CONSTRAINT_COLUMN_REF_LIST),
+        include: part(K::CONSTRAINT_INCLUDE_CLAUSE),
+        nulls_not_distinct: tree::below(node, K::NULLS_NOT_DISTINCT).is_some(),
+        storage: tree::below(node, K::WITH_PARAMS).is_some()
+            || tree::below(node, K::CONSTRAINT_INDEX_TABLESPACE).is_some(),
+        deferrable: deferrable.join(" "),
+        columns,
+        expression: (node.kind() == K::DEFAULT_CONSTRAINT)
+            .then(|| {
+                node.children()
+                    .find(|child| child.kind() != K::CONSTRAINT_NAME_CLAUSE)
+                    .and_then(|inside| sql.get(range(&inside)).map(str::to_owned))
+            })
+            .flatten(),
+    })
+}
+
+/// Where the word INDEX of a CREATE or DROP ends, and where IF NOT EXISTS stands.
+pub(crate) fn index_word(sql: &str) -> Option<(usize, Option<Range<usize>>)> {
+    let node = first(sql)?;
+    let end = node.children_with_tokens().find_map(|one| match one {
+        SyntaxElement::Token(token) if token.kind() == K::INDEX_KW => {
+            Some(usize::from(token.text_range().end()))
+        }
+        _ => None,
+    })?;
+    Some((end, tree::child(&node, K::IF_NOT_EXISTS).map(|at| range(&at))))
+}
+
+/// Where the word after REINDEX and its options ends.
+pub(crate) fn reindex_word(sql: &str) -> Option<usize> {
+    let node = first(sql)?;
+    node.descendants_with_tokens().find_map(|one| match one {
+        SyntaxElement::Token(token)
+            if matches!(
+                token.kind(),
+                K::INDEX_KW | K::TABLE_KW | K::SCHEMA_KW | K::DATABASE_KW
+            ) =>
+        {
+            Some(usize::from(token.text_range().end()))
+        }
+        _ => None,
+    })
+}
+
+fn first(sql: &str) -> Option<SyntaxNode> {
+    let parsed = SourceFile::parse(sql);
+    if !parsed.errors().is_empty() {
+        return None;
+    }
+    parsed.syntax_node().children().next()
+}
+
+fn range(node: &SyntaxNode) -> Range<usize> {
+    let at = node.text_range();
+    usize::from(at.start())..usize::from(at.end())
+}
