@@ -1,6 +1,7 @@
 //! How much of a database is read.
 //!
-//! Never part of any scope: the server's own schemas, temporary ones, the tool's own `aegis_migrate`, and what an extension owns.
+//! Never part of any scope: the server's own schemas, temporary ones, the tool's own ledgers (`aegis_migrate`, `aegis_ledger`), and
+//! what an extension owns.
 
 use crate::name::Name;
 

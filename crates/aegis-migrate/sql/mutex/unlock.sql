@@ -1,2 +1,2 @@
 -- Gives the mutex back. False: it was not held, which a pooler would make.
-SELECT pg_advisory_unlock(1634035561, 1)
+SELECT pg_advisory_unlock(1634035561, $1)

@@ -14,6 +14,7 @@ use std::time::Duration;
 use tokio_postgres::{GenericClient, Transaction};
 
 use crate::change::{PhaseOf, Problem};
+use crate::ledger::LedgerName;
 use crate::lock::LockLine;
 use crate::standing::Recorded;
 
@@ -83,6 +84,7 @@ impl BaselineError {
 /// Who records, under the mutex and a new epoch of the ledger, until the transaction ends.
 #[derive(Debug)]
 pub struct Taken {
+    ledger: LedgerName,
     epoch: i64,
     run: String,
 }
@@ -94,12 +96,25 @@ impl Taken {
     }
 }
 
-/// Takes the mutex for the caller's transaction, makes the tables where they are not there, and a new epoch.
+/// Takes the mutex of an application's ledger for the caller's transaction, makes the tables where they are not there, and a new
+/// epoch.
 pub async fn take(transaction: &Transaction<'_>, actor: &str) -> Result<Taken, BaselineError> {
+    take_in(transaction, LedgerName::Application, actor).await
+}
+
+/// [`take`] of any ledger.
+pub async fn take_in(
+    transaction: &Transaction<'_>,
+    ledger: LedgerName,
+    actor: &str,
+) -> Result<Taken, BaselineError> {
     let mut tries = 0;
     loop {
         let row = transaction
-            .query_one(include_str!("../../sql/baseline/mutex.sql"), &[])
+            .query_one(
+                include_str!("../../sql/baseline/mutex.sql"),
+                &[&ledger.key()],
+            )
             .await?;
         if row.try_get(0)? {
             break;
@@ -116,14 +131,17 @@ pub async fn take(transaction: &Transaction<'_>, actor: &str) -> Result<Taken, B
         include_str!("../../schema/0005_adopt.sql"),
         crate::structure::SCHEMA,
     ] {
-        transaction.batch_execute(tables).await?;
+        transaction.batch_execute(&ledger.sql(tables)).await?;
     }
     let run = "baseline".to_owned();
     let epoch = transaction
-        .query_one(include_str!("../../sql/baseline/take.sql"), &[&run, &actor])
+        .query_one(
+            &*ledger.sql(include_str!("../../sql/baseline/take.sql")),
+            &[&run, &actor],
+        )
         .await?
         .try_get(0)?;
-    Ok(Taken { epoch, run })
+    Ok(Taken { ledger, epoch, run })
 }
 
 /// Records lines.
@@ -140,7 +158,9 @@ pub async fn record(
         let (id, phase) = (id.as_str(), phase.word());
         let row = transaction
             .query_opt(
-                include_str!("../../sql/baseline/record.sql"),
+                &*taken
+                    .ledger
+                    .sql(include_str!("../../sql/baseline/record.sql")),
                 &[&id, &phase, &line.sha256, &how.word(), &actor, &reason],
             )
             .await?;
@@ -151,7 +171,9 @@ pub async fn record(
         }
         transaction
             .execute(
-                include_str!("../../sql/baseline/phase.sql"),
+                &*taken
+                    .ledger
+                    .sql(include_str!("../../sql/baseline/phase.sql")),
                 &[&id, &phase, &line.sha256, &taken.epoch, &taken.run],
             )
             .await?;
@@ -160,15 +182,24 @@ pub async fn record(
 }
 
 /// What is recorded; nothing where the tool was never here.
-pub async fn read<C: GenericClient + Sync>(client: &C) -> Result<Vec<Recorded>, BaselineError> {
+pub async fn read<C: GenericClient + Sync>(
+    client: &C,
+    ledger: LedgerName,
+) -> Result<Vec<Recorded>, BaselineError> {
     let there = client
-        .query_one(include_str!("../../sql/baseline/exists.sql"), &[])
+        .query_one(
+            &*ledger.sql(include_str!("../../sql/baseline/exists.sql")),
+            &[],
+        )
         .await?;
     if !there.get::<_, bool>(0) {
         return Ok(Vec::new());
     }
     let rows = client
-        .query(include_str!("../../sql/baseline/read.sql"), &[])
+        .query(
+            &*ledger.sql(include_str!("../../sql/baseline/read.sql")),
+            &[],
+        )
         .await?;
     rows.iter()
         .map(|row| {

@@ -3,10 +3,14 @@
 //! Invariants: it is made and written only under the mutex; each write is in a transaction that has seen its own epoch
 //! ([`fence`]); a step that cannot run in a transaction has its intent committed before it begins.
 
+mod name;
+
 use serde_json::Value;
 use tokio_postgres::{Client, GenericClient, Row};
 
 use crate::change::{ChangeId, Phase, PhaseOf};
+
+pub use name::LedgerName;
 
 /// The tables, in the order in which they are made. Each is idempotent.
 const TABLES: [&str; 6] = [
@@ -14,6 +18,13 @@ const TABLES: [&str; 6] = [
     aegis_backfill::sync::SCHEMA,
     include_str!("../../schema/0003_switch.sql"),
     include_str!("../../schema/0004_contract.sql"),
+    include_str!("../../schema/0005_adopt.sql"),
+    crate::structure::SCHEMA,
+];
+
+/// Those that every ledger has.
+const BOOKS: [&str; 3] = [
+    include_str!("../../schema/0001_ledger.sql"),
     include_str!("../../schema/0005_adopt.sql"),
     crate::structure::SCHEMA,
 ];
@@ -77,6 +88,11 @@ impl StepState {
         .find(|state| state.name() == name)
     }
 
+    /// Whether something of it may be there, and nobody has heard what.
+    pub const fn is_begun(self) -> bool {
+        matches!(self, Self::Intent | Self::Unknown | Self::Interrupted)
+    }
+
     /// Whether it needs no more work.
     pub const fn is_done(self) -> bool {
         matches!(self, Self::Applied | Self::Reconciled)
@@ -127,18 +143,31 @@ pub enum LedgerError {
     Database(#[from] tokio_postgres::Error),
 }
 
-/// Makes what is missing and takes a new epoch. The caller holds the mutex.
-pub async fn take(client: &Client, run: &str, holder: &str) -> Result<Ledger, LedgerError> {
-    let row = client
-        .query_one(include_str!("../../sql/ledger/exists.sql"), &[])
-        .await?;
-    let (made, used): (bool, bool) = (row.try_get("made")?, row.try_get("used")?);
-    let mut script = String::from("BEGIN;\n");
-    for tables in TABLES {
-        script.push_str(tables);
+/// What makes a ledger's tables where they are missing.
+pub fn script(name: LedgerName) -> String {
+    let tables: &[&str] = match name {
+        LedgerName::Application => &TABLES,
+        // No side of the engine's own tables is switched or contracted by people.
+        LedgerName::Engine => &BOOKS,
+    };
+    let mut script = String::new();
+    for tables in tables {
+        script.push_str(&name.sql(tables));
         script.push('\n');
     }
-    script.push_str("COMMIT;");
+    script
+}
+
+/// Makes what is missing and takes a new epoch. The caller holds the mutex.
+pub async fn take(
+    client: &Client,
+    name: LedgerName,
+    run: &str,
+    holder: &str,
+) -> Result<Ledger, LedgerError> {
+    let row = exists(client, name).await?;
+    let (made, used): (bool, bool) = (row.try_get("made")?, row.try_get("used")?);
+    let script = format!("BEGIN;\n{}COMMIT;", script(name));
     if let Err(error) = client.batch_execute(&script).await {
         // The first error is what is told.
         client.batch_execute("ROLLBACK").await.ok();
@@ -146,23 +175,35 @@ pub async fn take(client: &Client, run: &str, holder: &str) -> Result<Ledger, Le
     }
     let row = client
         .query_one(
-            include_str!("../../sql/ledger/take.sql"),
+            &*name.sql(include_str!("../../sql/ledger/take.sql")),
             &[&run, &holder, &(!made && !used)],
         )
         .await?;
     read_ledger(&row)
 }
 
-/// The ledger, for who only looks. None: there is none.
+async fn exists(client: &impl GenericClient, name: LedgerName) -> Result<Row, LedgerError> {
+    let schemas = name.lives_in().map(|schema| vec![schema]);
+    let sql = name.sql(include_str!("../../sql/ledger/exists.sql"));
+    Ok(client.query_one(&*sql, &[&schemas]).await?)
+}
+
+/// An application's ledger, for who only looks. None: there is none.
 pub async fn find(client: &impl GenericClient) -> Result<Option<Ledger>, LedgerError> {
-    let row = client
-        .query_one(include_str!("../../sql/ledger/exists.sql"), &[])
-        .await?;
+    find_in(client, LedgerName::Application).await
+}
+
+/// [`find`] of any ledger.
+pub async fn find_in(
+    client: &impl GenericClient,
+    name: LedgerName,
+) -> Result<Option<Ledger>, LedgerError> {
+    let row = exists(client, name).await?;
     if !row.try_get::<_, bool>("made")? {
         return Ok(None);
     }
     let row = client
-        .query_opt(include_str!("../../sql/ledger/read.sql"), &[])
+        .query_opt(&*name.sql(include_str!("../../sql/ledger/read.sql")), &[])
         .await?;
     row.as_ref().map(read_ledger).transpose()
 }
@@ -178,18 +219,22 @@ fn read_ledger(row: &Row) -> Result<Ledger, LedgerError> {
 }
 
 /// Shows, in the caller's transaction, that nobody has taken over, and keeps it so until it commits.
-pub async fn fence(client: &impl GenericClient, epoch: i64) -> Result<(), LedgerError> {
+pub async fn fence(client: &impl GenericClient, who: &Who) -> Result<(), LedgerError> {
+    let sql = who.ledger.sql(include_str!("../../sql/ledger/fence.sql"));
     client
-        .query_opt(include_str!("../../sql/ledger/fence.sql"), &[&epoch])
+        .query_opt(&*sql, &[&who.epoch])
         .await?
         .map(|_| ())
-        .ok_or(LedgerError::Fenced { epoch })
+        .ok_or(LedgerError::Fenced { epoch: who.epoch })
 }
 
 /// All steps.
-pub async fn steps(client: &impl GenericClient) -> Result<Vec<StepRow>, LedgerError> {
+pub async fn steps(
+    client: &impl GenericClient,
+    name: LedgerName,
+) -> Result<Vec<StepRow>, LedgerError> {
     let rows = client
-        .query(include_str!("../../sql/ledger/steps.sql"), &[])
+        .query(&*name.sql(include_str!("../../sql/ledger/steps.sql")), &[])
         .await?;
     rows.iter()
         .map(|row| {
@@ -229,7 +274,9 @@ pub async fn phase_done(
     let (change, phase) = parts(at);
     client
         .execute(
-            include_str!("../../sql/ledger/phase_done.sql"),
+            &*who
+                .ledger
+                .sql(include_str!("../../sql/ledger/phase_done.sql")),
             &[
                 &change,
                 &phase,
@@ -252,17 +299,32 @@ pub async fn event(
 ) -> Result<(), LedgerError> {
     client
         .execute(
-            include_str!("../../sql/ledger/event.sql"),
+            &*who.ledger.sql(include_str!("../../sql/ledger/event.sql")),
             &[&who.run, &who.epoch, event],
         )
         .await?;
     Ok(())
 }
 
+/// Says of what this run had begun outside of a transaction that it was cancelled: how many steps. In the caller's fenced transaction.
+pub async fn interrupted(client: &impl GenericClient, who: &Who) -> Result<u64, LedgerError> {
+    Ok(client
+        .execute(
+            &*who
+                .ledger
+                .sql(include_str!("../../sql/ledger/interrupted.sql")),
+            &[&who.epoch],
+        )
+        .await?)
+}
+
 /// Ends the time in which nobody uses this database.
-pub async fn settled(client: &impl GenericClient) -> Result<(), LedgerError> {
+pub async fn settled(client: &impl GenericClient, who: &Who) -> Result<(), LedgerError> {
     client
-        .execute(include_str!("../../sql/ledger/settled.sql"), &[])
+        .execute(
+            &*who.ledger.sql(include_str!("../../sql/ledger/settled.sql")),
+            &[],
+        )
         .await?;
     Ok(())
 }
@@ -270,6 +332,8 @@ pub async fn settled(client: &impl GenericClient) -> Result<(), LedgerError> {
 /// Who writes.
 #[derive(Debug, Clone)]
 pub struct Who {
+    /// The ledger that is written.
+    pub ledger: LedgerName,
     /// The fence.
     pub epoch: i64,
     /// This run.
@@ -317,7 +381,7 @@ pub async fn write(
     let (change, phase) = parts(&step.at);
     let written = client
         .execute(
-            include_str!("../../sql/ledger/step.sql"),
+            &*who.ledger.sql(include_str!("../../sql/ledger/step.sql")),
             &[
                 &change,
                 &phase,

@@ -6,7 +6,9 @@
 
 use std::time::{Duration, Instant};
 
-use crate::ledger::{self, Ledger, LedgerError, Who};
+use tokio_postgres::Client;
+
+use crate::ledger::{self, Ledger, LedgerError, LedgerName, Who};
 use crate::session::Direct;
 
 /// Ends a session and waits for its end. $1 its process.
@@ -24,6 +26,8 @@ pub struct Held {
     pub ledger: Ledger,
     /// Who writes.
     pub who: Who,
+    /// A second connection to the same database, from which builds are watched. Optional; it holds nothing.
+    pub watch: Option<Client>,
 }
 
 /// Who holds the mutex, as far as the server tells.
@@ -91,17 +95,27 @@ impl RunName {
 }
 
 impl Held {
-    /// Polls for the mutex for at most `bound`, then takes a new epoch.
+    /// Polls for the mutex of an application's ledger for at most `bound`, then takes a new epoch.
     pub async fn take(
         session: Direct,
         name: &RunName,
         bound: Duration,
     ) -> Result<Self, MutexError> {
+        Self::take_in(session, LedgerName::Application, name, bound).await
+    }
+
+    /// [`Self::take`] of any ledger.
+    pub async fn take_in(
+        session: Direct,
+        of: LedgerName,
+        name: &RunName,
+        bound: Duration,
+    ) -> Result<Self, MutexError> {
         let started = Instant::now();
         let mut pause = FIRST_PAUSE;
-        while !try_lock(&session).await? {
+        while !try_lock(&session, of).await? {
             if started.elapsed() >= bound {
-                let holder = holder(&session).await?;
+                let holder = holder_in(&session, of).await?;
                 return Err(MutexError::Busy {
                     holder: holder.map_or_else(
                         || "a session that the server does not show".to_owned(),
@@ -117,15 +131,16 @@ impl Held {
         }
         let held: bool = session
             .client
-            .query_one(include_str!("../../sql/mutex/held.sql"), &[])
+            .query_one(include_str!("../../sql/mutex/held.sql"), &[&of.key()])
             .await
             .and_then(|row| row.try_get(0))
             .map_err(MutexError::Database)?;
         if !held {
             return Err(MutexError::NotHeld);
         }
-        let ledger = ledger::take(&session.client, &name.run, &name.application_name()).await?;
+        let ledger = ledger::take(&session.client, of, &name.run, &name.application_name()).await?;
         let who = Who {
+            ledger: of,
             epoch: ledger.epoch,
             run: name.run.clone(),
             by: name.by.clone(),
@@ -136,6 +151,7 @@ impl Held {
             session,
             ledger,
             who,
+            watch: None,
         })
     }
 
@@ -144,7 +160,10 @@ impl Held {
         let unlocked: Result<bool, _> = self
             .session
             .client
-            .query_one(include_str!("../../sql/mutex/unlock.sql"), &[])
+            .query_one(
+                include_str!("../../sql/mutex/unlock.sql"),
+                &[&self.who.ledger.key()],
+            )
             .await
             .and_then(|row| row.try_get(0));
         match unlocked {
@@ -155,20 +174,25 @@ impl Held {
     }
 }
 
-async fn try_lock(session: &Direct) -> Result<bool, MutexError> {
+async fn try_lock(session: &Direct, of: LedgerName) -> Result<bool, MutexError> {
     session
         .client
-        .query_one(include_str!("../../sql/mutex/try.sql"), &[])
+        .query_one(include_str!("../../sql/mutex/try.sql"), &[&of.key()])
         .await
         .and_then(|row| row.try_get(0))
         .map_err(MutexError::Database)
 }
 
-/// Who holds the mutex. None: nobody.
+/// Who holds the mutex of an application's ledger. None: nobody.
 pub async fn holder(session: &Direct) -> Result<Option<Holder>, MutexError> {
+    holder_in(session, LedgerName::Application).await
+}
+
+/// [`holder`] of any ledger.
+pub async fn holder_in(session: &Direct, of: LedgerName) -> Result<Option<Holder>, MutexError> {
     let row = session
         .client
-        .query_opt(include_str!("../../sql/mutex/holder.sql"), &[])
+        .query_opt(include_str!("../../sql/mutex/holder.sql"), &[&of.key()])
         .await
         .map_err(MutexError::Database)?;
     let Some(row) = row else { return Ok(None) };

@@ -138,6 +138,21 @@ pub enum RunError {
 }
 
 impl RunError {
+    /// With everything below it, each said once.
+    pub fn whole(&self) -> String {
+        let mut text = self.to_string();
+        let mut below = std::error::Error::source(self);
+        while let Some(cause) = below {
+            let said = cause.to_string();
+            if !text.contains(&said) {
+                text.push_str(": ");
+                text.push_str(&said);
+            }
+            below = cause.source();
+        }
+        text
+    }
+
     /// The exit code of the design page.
     pub fn exit_code(&self) -> u8 {
         match self {

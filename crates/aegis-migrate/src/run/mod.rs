@@ -4,10 +4,14 @@
 //! check are one commit; a step that cannot run in a transaction has its intent first; a fresh database has no gates until its
 //! first run has ended whole.
 
+pub mod contract;
 mod error;
+mod fresh;
+mod locks;
 mod outside;
 mod step;
 mod sync;
+mod watch;
 
 use std::time::Duration;
 
@@ -22,7 +26,10 @@ use crate::lock::LockLine;
 use crate::mutex::Held;
 use crate::plan::source;
 use crate::set::Set;
-use crate::standing::{Standing, recorded, standing};
+use crate::standing::{Standing, recorded_in, standing};
+
+use outside::Outside;
+use watch::Watch;
 
 pub use error::RunError;
 
@@ -88,7 +95,6 @@ struct Work<'a> {
     run_as: Option<&'a str>,
     compatible: &'a [Compatible],
     server: u32,
-    is_long: bool,
     /// Made by this tool, with the class that it has: there is no author to judge.
     generated: Option<Class>,
 }
@@ -108,7 +114,8 @@ impl Work<'_> {
     }
 }
 
-/// Runs what is open of `phase`. `told` hears of each step, and its events are kept in the ledger.
+/// Runs what is open of `phase`. `told` hears of each step, and its events are kept in the ledger. The last one is `ended`, however
+/// it ended.
 ///
 /// # Errors
 /// See [`RunError`]; what was applied before stays, and the ledger says so.
@@ -119,12 +126,65 @@ pub async fn run(
     ladder: &Ladder,
     told: &mut (dyn FnMut(&serde_json::Value) + Send),
 ) -> Result<Summary, RunError> {
+    let (mut applied, mut reconciled) = (0_u32, 0_u32);
+    let mut counting = |event: &serde_json::Value| {
+        match event.get("state").and_then(serde_json::Value::as_str) {
+            Some("applied") => applied += 1,
+            Some("reconciled") => reconciled += 1,
+            _ => {}
+        }
+        told(event);
+    };
+    let ended = open_lines(held, set, phase, ladder, &mut counting).await;
+    if let Err(error) = &ended {
+        let who = held.who.clone();
+        let event = json!({ "event": "ended", "summary": {
+            "outcome": "failed", "phase": phase, "applied": applied, "reconciled": reconciled,
+            "exit_code": error.exit_code(), "error": error.whole(), "epoch": who.epoch,
+        } });
+        // The first error is what is told; a lost or overtaken session cannot keep it.
+        if let Err(lost) = tell(&mut held.session.client, &who, told, event).await {
+            tracing::warn!(error = %lost.whole(), "the end of this run is not in the ledger");
+        }
+    }
+    ended
+}
+
+/// After a signal, and after what the server was doing has been cancelled: the ledger says what was interrupted. The session can be
+/// given back then.
+///
+/// # Errors
+/// When the session is lost, or somebody has taken over.
+pub async fn interrupted(held: &mut Held) -> Result<(), RunError> {
+    let who = held.who.clone();
+    let client = &mut held.session.client;
+    // Whatever the run had set when it was dropped.
+    client
+        .batch_execute("ROLLBACK; RESET ROLE; SET search_path = pg_catalog, pg_temp")
+        .await?;
+    let transaction = client.transaction().await?;
+    ledger::fence(&transaction, &who).await?;
+    let steps = ledger::interrupted(&transaction, &who).await?;
+    let event = json!({ "event": "ended", "summary": {
+        "outcome": "interrupted", "interrupted": steps, "exit_code": RunError::Interrupted.exit_code(), "epoch": who.epoch,
+    } });
+    ledger::event(&transaction, &who, &event).await?;
+    transaction.commit().await?;
+    Ok(())
+}
+
+async fn open_lines(
+    held: &mut Held,
+    set: &Set,
+    phase: Phase,
+    ladder: &Ladder,
+    told: &mut (dyn FnMut(&serde_json::Value) + Send),
+) -> Result<Summary, RunError> {
     set.sealed()?;
     let fresh = held.ledger.fresh;
     let who = held.who.clone();
     let client = &mut held.session.client;
-    let server = u32::try_from(held.session.version_num / 10_000).unwrap_or(0);
-    let stands = standing(set, &recorded(client).await.map_err(baseline)?);
+    let stands = standing(set, &recorded_in(client, who.ledger).await.map_err(baseline)?);
     if let Some(done) = refused(&stands, phase, held.ledger.dev, fresh)? {
         return Ok(Summary {
             outcome: done,
@@ -135,7 +195,7 @@ pub async fn run(
             epoch: who.epoch,
         });
     }
-    let steps = ledger::steps(client).await?;
+    let steps = ledger::steps(client, who.ledger).await?;
     let (mut applied, mut reconciled) = (0, 0);
     let mut done_lines = 0;
     for (line, change) in set.lines() {
@@ -143,29 +203,28 @@ pub async fn run(
         if !is_open || !(fresh || line.at.phase == phase) {
             continue;
         }
-        let counts = of_line(
+        let mut running = Running {
             client,
-            line,
-            change,
-            &steps,
-            &who,
-            server,
+            watch: held.watch.as_mut(),
+            pid: held.session.pid,
+            who: &who,
+            server: u32::try_from(held.session.version_num / 10_000).unwrap_or(0),
             fresh,
             ladder,
             told,
-        )
-        .await?;
+        };
+        let counts = of_line(&mut running, line, change, &steps).await?;
         applied += counts.0;
         reconciled += counts.1;
         done_lines += 1;
     }
     if fresh {
         let transaction = client.transaction().await?;
-        ledger::fence(&transaction, who.epoch).await?;
-        ledger::settled(&transaction).await?;
+        ledger::fence(&transaction, &who).await?;
+        ledger::settled(&transaction, &who).await?;
         transaction.commit().await?;
     }
-    let stands = standing(set, &recorded(client).await.map_err(baseline)?);
+    let stands = standing(set, &recorded_in(client, who.ledger).await.map_err(baseline)?);
     let summary = Summary {
         outcome: if done_lines > 0 {
             Outcome::Applied
@@ -237,21 +296,37 @@ fn refused(
     Ok(None)
 }
 
-#[expect(
-    clippy::too_many_arguments,
-    reason = "one caller; a struct would only name them twice"
-)]
+/// A run under way.
+struct Running<'a> {
+    client: &'a mut Client,
+    /// The second connection, where there is one.
+    watch: Option<&'a mut Client>,
+    /// The process of the first.
+    pid: i32,
+    who: &'a Who,
+    server: u32,
+    fresh: bool,
+    ladder: &'a Ladder,
+    told: &'a mut (dyn FnMut(&serde_json::Value) + Send),
+}
+
 async fn of_line(
-    client: &mut Client,
+    running: &mut Running<'_>,
     line: &LockLine,
     change: &Change,
     steps: &[StepRow],
-    who: &Who,
-    server: u32,
-    fresh: bool,
-    ladder: &Ladder,
-    told: &mut (dyn FnMut(&serde_json::Value) + Send),
 ) -> Result<(u32, u32), RunError> {
+    let Running {
+        client,
+        watch,
+        pid,
+        who,
+        server,
+        fresh,
+        ladder,
+        told,
+    } = running;
+    let (server, fresh) = (*server, *fresh);
     let phase = line.at.phase;
     if phase == Phase::Contract && !fresh {
         return Err(RunError::NotRun {
@@ -274,32 +349,38 @@ async fn of_line(
             continue;
         };
         let mut works = Vec::new();
-        for statement in &source.script.statements {
+        // Nobody waits in a fresh database, so nothing has to be built beside them.
+        let plain: Vec<Option<Statement>> = if fresh {
+            let statements = source.script.statements.iter();
+            statements.map(fresh::in_a_transaction).collect()
+        } else {
+            Vec::new()
+        };
+        for (number, statement) in source.script.statements.iter().enumerate() {
             ordinal += 1;
             let before = steps
                 .iter()
                 .find(|row| row.at == line.at && row.ordinal == ordinal);
+            // A failed step has looked at what it left: nothing.
+            let begun = before
+                .filter(|row| row.state.is_begun())
+                .map(|row| outside::Begun {
+                    said: row.said.as_deref(),
+                });
+            let plain = plain.get(number).and_then(Option::as_ref);
             let work = Work {
                 step: of_statement(line, &source, statement, ordinal),
-                statement,
+                statement: plain.filter(|_| begun.is_none()).unwrap_or(statement),
                 source: &source,
                 schema: &change.schema,
                 run_as: change.run_as.as_deref(),
                 compatible: &compatible,
                 server,
-                is_long: phase != Phase::Expand,
                 generated,
             };
             if before.is_some_and(|row| row.state.is_done() && row.sha256 == work.step.sha256) {
                 continue;
             }
-            // A failed step has looked at what it left: nothing.
-            let begun = before.is_some_and(|row| {
-                matches!(
-                    row.state,
-                    StepState::Intent | StepState::Unknown | StepState::Interrupted
-                )
-            });
             works.push((work, begun));
         }
         if source.atomic == Some(true) {
@@ -316,7 +397,14 @@ async fn of_line(
                 step::run(client, std::slice::from_ref(&work), who, fresh, ladder).await?;
                 StepState::Applied
             } else {
-                outside::run(client, &work, who, begun, fresh).await?
+                let pid = *pid;
+                let outside = Outside {
+                    who,
+                    begun,
+                    fresh,
+                    watch: watch.as_mut().map(|client| Watch { client, pid }),
+                };
+                outside::run(client, &work, outside, told).await?
             };
             if state == StepState::Reconciled {
                 reconciled += 1;
@@ -327,7 +415,7 @@ async fn of_line(
         }
     }
     let transaction = client.transaction().await?;
-    ledger::fence(&transaction, who.epoch).await?;
+    ledger::fence(&transaction, who).await?;
     ledger::phase_done(&transaction, &line.at, &line.sha256, ordinal, who).await?;
     transaction.commit().await?;
     tell(
@@ -391,7 +479,7 @@ async fn tell(
 ) -> Result<(), RunError> {
     told(&event);
     let transaction = client.transaction().await?;
-    ledger::fence(&transaction, who.epoch).await?;
+    ledger::fence(&transaction, who).await?;
     ledger::event(&transaction, who, &event).await?;
     transaction.commit().await?;
     Ok(())

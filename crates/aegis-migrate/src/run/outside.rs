@@ -3,13 +3,21 @@
 //! The intent is committed before the step begins and the verdict after it; between them anything may die. So a step that is met
 //! again is judged by what is there, never by what somebody remembers.
 
-use aegis_catalog::{Name, quote};
-use aegis_ddl::Form;
-use tokio_postgres::Client;
+use std::collections::BTreeSet;
 
+use aegis_catalog::{Key, Kind, Name, quote, read_index};
+use aegis_ddl::form::{Action, ReindexOf};
+use aegis_ddl::{Form, QualifiedName};
+use serde_json::Value;
+use tokio_postgres::{Client, Transaction};
+
+use super::watch::{Watch, watched};
 use super::{RunError, Work};
 use crate::ledger::{self, StepState, Who};
-use crate::structure::{IndexStanding, Reach, before, expected_index, standing};
+use crate::structure::{
+    Detach, IndexStanding, Reach, before, detach, expected_index, leftovers_of_reindex,
+    record_as_is, standing,
+};
 
 /// What is there already.
 enum Found {
@@ -17,19 +25,52 @@ enum Found {
     Nothing,
     /// All of it.
     Whole,
+    /// Half of it: this ends it.
+    Half(String),
 }
 
-/// Runs one step outside of a transaction. `begun`: the ledger has an intent of an earlier run.
+/// An earlier run began it, and nobody has heard of its end.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Begun<'a> {
+    /// What its row says.
+    pub(super) said: Option<&'a str>,
+}
+
+/// What one run of such a step has.
+pub(super) struct Outside<'a> {
+    /// Who writes.
+    pub(super) who: &'a Who,
+    /// The ledger has an intent of an earlier run.
+    pub(super) begun: Option<Begun<'a>>,
+    /// Nobody uses this database yet.
+    pub(super) fresh: bool,
+    /// The second connection.
+    pub(super) watch: Option<Watch<'a>>,
+}
+
+impl<'a> Outside<'a> {
+    /// Without a second connection, on a database that is in use.
+    pub(super) fn unwatched(who: &'a Who, begun: bool) -> Self {
+        Self {
+            who,
+            // What its row says is not known here, so no leftover is taken for ours but an index by its name.
+            begun: begun.then_some(Begun { said: Some("") }),
+            fresh: false,
+            watch: None,
+        }
+    }
+}
+
+/// Runs one step outside of a transaction.
 pub(super) async fn run(
     client: &mut Client,
     work: &Work<'_>,
-    who: &Who,
-    begun: bool,
-    fresh: bool,
+    outside: Outside<'_>,
+    told: &mut (dyn FnMut(&Value) + Send),
 ) -> Result<StepState, RunError> {
     let search_path = format!("SET search_path = {}, pg_catalog", quote(work.schema));
     client.batch_execute(&search_path).await?;
-    let ran = guarded(client, work, who, begun, fresh).await;
+    let ran = guarded(client, work, outside, told).await;
     // The first error is what is told.
     let reset = client
         .batch_execute("RESET ROLE; SET search_path = pg_catalog, pg_temp; SET lock_timeout = 0; SET statement_timeout = 0")
@@ -42,38 +83,50 @@ pub(super) async fn run(
 async fn guarded(
     client: &mut Client,
     work: &Work<'_>,
-    who: &Who,
-    begun: bool,
-    fresh: bool,
+    outside: Outside<'_>,
+    told: &mut (dyn FnMut(&Value) + Send),
 ) -> Result<StepState, RunError> {
+    let (who, begun) = (outside.who, outside.begun.is_some());
     let transaction = client.transaction().await?;
-    let class = super::step::decide(&transaction, work, fresh).await?;
+    let class = super::step::decide(&transaction, work, outside.fresh)
+        .await?
+        .class;
     transaction.rollback().await?;
     let step = work.step_of(class);
-    if let Found::Whole = found(client, work, begun).await? {
-        if !begun && !is_drop(work) {
-            // Equal, and no row: somebody else's, or a ledger that was lost. Taken for done, and said so.
-            tracing::warn!(step = %work.name(), "it is there already, as it should be");
-        }
-        let transaction = client.transaction().await?;
-        ledger::fence(&transaction, who.epoch).await?;
-        ledger::write(
-            &transaction,
-            &step,
-            StepState::Reconciled,
-            who,
-            None,
-            Some("found as it should be"),
-        )
-        .await?;
-        transaction.commit().await?;
-        return Ok(StepState::Reconciled);
-    }
     let reach = Reach::of(work.statement, work.schema);
+    let whole = WholeWork::of(work);
+    let mut text = work.statement.text.clone();
+    match found(client, work, begun).await? {
+        Found::Whole => {
+            if !begun {
+                // Equal, and no row: somebody else's, or a ledger that was lost. Taken for done, and said so.
+                tracing::warn!(step = %work.name(), "it is there already, as it should be");
+            }
+            let transaction = client.transaction().await?;
+            ledger::fence(&transaction, who).await?;
+            // From now on it is what verify expects.
+            whole
+                .record(&transaction, who, &work.name(), &reach)
+                .await?;
+            let said = Some("found as it should be");
+            ledger::write(&transaction, &step, StepState::Reconciled, who, None, said).await?;
+            transaction.commit().await?;
+            return Ok(StepState::Reconciled);
+        }
+        Found::Half(rest) => text = rest,
+        Found::Nothing => {}
+    }
+    let mut left = leftovers(client, work).await?;
+    if let Some(before) = outside.begun.and_then(|begun| from_words(begun.said)) {
+        drop_ours(client, &left, &before).await?;
+        left.retain(|index| before.contains(index));
+    }
     let transaction = client.transaction().await?;
-    ledger::fence(&transaction, who.epoch).await?;
+    ledger::fence(&transaction, who).await?;
     let looked = before(&transaction, &reach).await?;
-    ledger::write(&transaction, &step, StepState::Intent, who, None, None).await?;
+    let said = words(&left);
+    let said = said.as_deref();
+    ledger::write(&transaction, &step, StepState::Intent, who, None, said).await?;
     transaction.commit().await?;
 
     if let Some(role) = work.run_as {
@@ -82,7 +135,7 @@ async fn guarded(
             .await?;
     }
     // A lock time-out would cut a concurrent build short for any old snapshot, and leave an invalid index.
-    let made = client.batch_execute(&work.statement.text).await;
+    let made = watched(client, &text, outside.watch, &work.name(), who, told).await;
     if let Err(error) = made {
         let Some(db) = error.as_db_error() else {
             return Err(RunError::Unknown {
@@ -98,8 +151,8 @@ async fn guarded(
             client.batch_execute("RESET ROLE").await?;
         }
         // What our build left is ours; what appears later is not.
-        let left = left_behind(client, work).await?;
-        let state = if left {
+        drop_ours(client, &leftovers(client, work).await?, &left).await?;
+        let state = if left_behind(client, work).await? {
             StepState::Unknown
         } else {
             StepState::Failed
@@ -116,11 +169,126 @@ async fn guarded(
         client.batch_execute("RESET ROLE").await?;
     }
     let transaction = client.transaction().await?;
-    ledger::fence(&transaction, who.epoch).await?;
-    looked.record(&transaction, &work.name()).await?;
+    ledger::fence(&transaction, who).await?;
+    if whole.keys.is_empty() {
+        looked
+            .record(&transaction, who.ledger, &work.name())
+            .await?;
+    }
+    whole
+        .record(&transaction, who, &work.name(), &reach)
+        .await?;
     ledger::write(&transaction, &step, StepState::Applied, who, None, None).await?;
     transaction.commit().await?;
     Ok(StepState::Applied)
+}
+
+/// The whole work of a step, where it can be named.
+#[derive(Debug, Default)]
+struct WholeWork {
+    /// These elements.
+    keys: Vec<Key>,
+    /// These tables, with all that hangs on them.
+    tables: BTreeSet<Name>,
+}
+
+impl WholeWork {
+    fn of(work: &Work<'_>) -> Self {
+        let mut whole = Self::default();
+        match &work.statement.form {
+            Form::CreateIndex(create) => {
+                let table = create.table.resolve(work.schema);
+                let name = |index: &QualifiedName| Name::new(&*table.schema, &*index.name);
+                let keys = create.index.iter().map(name);
+                whole.keys = keys.map(|name| Key::new(Kind::Index, &name)).collect();
+            }
+            Form::DropIndex { indexes, .. } => {
+                let names = indexes.iter().map(|index| index.resolve(work.schema));
+                whole.keys = names.map(|name| Key::new(Kind::Index, &name)).collect();
+            }
+            Form::AlterTable { actions, .. } => {
+                for action in actions {
+                    if let Action::DetachPartition { partition, .. } = action {
+                        whole.tables.insert(partition.resolve(work.schema));
+                    }
+                }
+            }
+            _ => {}
+        }
+        whole
+    }
+
+    async fn record(
+        &self,
+        transaction: &Transaction<'_>,
+        who: &Who,
+        step: &str,
+        reach: &Reach,
+    ) -> Result<(), RunError> {
+        record_as_is(
+            transaction,
+            who.ledger,
+            step,
+            reach,
+            &self.keys,
+            &self.tables,
+        )
+        .await?;
+        Ok(())
+    }
+}
+
+/// What stands before the list of leftovers that were there when the step began, in its intent.
+const LEFT_BEFORE: &str = "invalid before it began: ";
+
+/// Invalid copies of indexes that a REINDEX CONCURRENTLY of the same table has left, as they stand in SQL.
+async fn leftovers(client: &Client, work: &Work<'_>) -> Result<Vec<String>, RunError> {
+    let Form::Reindex {
+        target: Some(target),
+        of,
+        concurrently: true,
+    } = &work.statement.form
+    else {
+        return Ok(Vec::new());
+    };
+    let name = target.resolve(work.schema);
+    let table = match of {
+        ReindexOf::Table => Some(name),
+        ReindexOf::Index => read_index(client, Some(&name.schema), &name.name)
+            .await?
+            .map(|index| index.table),
+        ReindexOf::Schema | ReindexOf::Database => None,
+    };
+    let Some(table) = table else {
+        return Ok(Vec::new());
+    };
+    let left = leftovers_of_reindex(client, &table).await?;
+    Ok(left.iter().map(Name::sql).collect())
+}
+
+/// As the intent keeps them.
+fn words(left: &[String]) -> Option<String> {
+    let list = serde_json::Value::from(left.to_vec());
+    (!left.is_empty()).then(|| format!("{LEFT_BEFORE}{list}"))
+}
+
+/// From an intent. None: it says something else, and nobody knows what was there before.
+fn from_words(said: Option<&str>) -> Option<Vec<String>> {
+    match said {
+        None => Some(Vec::new()),
+        Some(said) => serde_json::from_str(said.strip_prefix(LEFT_BEFORE)?).ok(),
+    }
+}
+
+/// Drops what is there now and was not before: our own.
+async fn drop_ours(client: &Client, now: &[String], before: &[String]) -> Result<(), RunError> {
+    for index in now.iter().filter(|index| !before.contains(index)) {
+        client
+            .batch_execute(&format!("DROP INDEX CONCURRENTLY IF EXISTS {index}"))
+            .await?;
+        tracing::info!(%index, "a leftover of our own REINDEX was dropped");
+    }
+    Ok(())
 }
 
 /// Whether a refused build left its index.
@@ -135,10 +303,6 @@ async fn left_behind(client: &Client, work: &Work<'_>) -> Result<bool, RunError>
     let name = Name::new(&*table.schema, &*index.name);
     let there = standing(client, &name, None, Some(&table)).await?;
     Ok(matches!(there, IndexStanding::Invalid { .. }))
-}
-
-fn is_drop(work: &Work<'_>) -> bool {
-    matches!(work.statement.form, Form::DropIndex { .. })
 }
 
 /// What is there of the step, with leftovers of our own taken away.
@@ -172,9 +336,42 @@ async fn found(client: &mut Client, work: &Work<'_>, begun: bool) -> Result<Foun
                 Found::Nothing
             })
         }
-        // REINDEX, VACUUM and ANALYZE may run again; DETACH says by itself what is lacking.
+        Form::AlterTable { table, actions } => of_detach(client, work, table, actions, begun).await,
+        // REINDEX, VACUUM and ANALYZE may run again.
         _ => Ok(Found::Nothing),
     }
+}
+
+/// A DETACH … CONCURRENTLY that was cut short, by whomever, is ended by FINALIZE and by nothing else.
+async fn of_detach(
+    client: &Client,
+    work: &Work<'_>,
+    table: &QualifiedName,
+    actions: &[Action],
+    begun: bool,
+) -> Result<Found, RunError> {
+    let [Action::DetachPartition { partition, .. }] = actions else {
+        return Ok(Found::Nothing);
+    };
+    let (parent, part) = (table.resolve(work.schema), partition.resolve(work.schema));
+    Ok(match detach(client, &parent, &part).await? {
+        Detach::Attached => Found::Nothing,
+        Detach::Pending => Found::Half(format!(
+            "ALTER TABLE {} DETACH PARTITION {} FINALIZE",
+            parent.sql(),
+            part.sql()
+        )),
+        Detach::Done if begun && is_there(client, &part).await? => Found::Whole,
+        // It never was one, or is not there: the server says so.
+        Detach::Done => Found::Nothing,
+    })
+}
+
+async fn is_there(client: &Client, table: &Name) -> Result<bool, RunError> {
+    let row = client
+        .query_one("SELECT to_regclass($1) IS NOT NULL", &[&table.sql()])
+        .await?;
+    Ok(row.try_get(0)?)
 }
 
 async fn of_index(

@@ -2,15 +2,20 @@
 
 use std::time::{Duration, Instant};
 
-use aegis_catalog::{Scope, quote, read_within};
-use aegis_ddl::{Class, Context, SourceFile, Statement, judge};
+use aegis_catalog::{Catalog, Scope, quote, read, read_within};
+use aegis_ddl::{Class, Context, Form, SourceFile, Statement, Verdict, judge};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, Transaction};
 
+use super::locks::Wanted;
 use super::{Ladder, RunError, Work};
+use crate::change::Phase;
 use crate::contract::gate::{Gate, GateError};
 use crate::ledger::{self, StepState, Who};
 use crate::structure::{Reach, before};
+
+/// How long a scan may take that is short only because its table is small (16 MiB, measured under the lock).
+const SMALL: Duration = Duration::from_secs(1);
 
 /// What one try came to.
 enum Try {
@@ -46,9 +51,10 @@ pub(super) async fn behind(
     let started = Instant::now();
     let mut tries = 0;
     let mut pause = Duration::from_millis(100);
+    let wanted = wanted(client, works, fresh).await?;
     loop {
         tries += 1;
-        let said = match attempt(client, works, who, fresh, ladder, gate).await? {
+        let said = match attempt(client, works, &wanted, who, fresh, ladder, gate).await? {
             Try::Done => return Ok(()),
             Try::Locked(said) => said,
         };
@@ -70,19 +76,24 @@ pub(super) async fn behind(
 async fn attempt(
     client: &mut Client,
     works: &[Work<'_>],
+    wanted: &Wanted,
     who: &Who,
     fresh: bool,
     ladder: &Ladder,
     gate: Option<&Gate<'_>>,
 ) -> Result<Try, RunError> {
     let transaction = client.transaction().await?;
-    match inside(&transaction, works, who, fresh, ladder, gate).await {
+    match inside(&transaction, works, wanted, who, fresh, ladder, gate).await {
         Ok(()) => {}
         Err(Refused::Run(error)) => {
             transaction.rollback().await?;
             return Err(error);
         }
-        Err(Refused::Server(at, error)) => {
+        Err(Refused::Locked(said)) => {
+            transaction.rollback().await?;
+            return Ok(Try::Locked(said));
+        }
+        Err(Refused::Server(at, error, limit)) => {
             transaction.rollback().await?;
             let Some(db) = error.as_db_error() else {
                 return Err(error.into());
@@ -97,7 +108,13 @@ async fn attempt(
             let Some(work) = works.get(at) else {
                 return Err(error.into());
             };
-            let (said, code) = (db.message().to_owned(), db.code().code().to_owned());
+            let (mut said, code) = (db.message().to_owned(), db.code().code().to_owned());
+            if *db.code() == SqlState::QUERY_CANCELED && !limit.is_zero() {
+                said = format!(
+                    "{said}: it holds its locks for at most {} ms, and was rolled back. What is long belongs to phase migrate",
+                    limit.as_millis()
+                );
+            }
             failed(client, work, who, StepState::Failed, &code, &said).await?;
             return Err(RunError::Sql {
                 file: work.step.file.clone(),
@@ -138,8 +155,10 @@ async fn attempt(
 
 enum Refused {
     Run(RunError),
-    /// By the server, at this statement.
-    Server(usize, tokio_postgres::Error),
+    /// The locks were not had.
+    Locked(String),
+    /// By the server, at this statement, which had so long. Zero: for ever.
+    Server(usize, tokio_postgres::Error, Duration),
 }
 
 impl<E: Into<RunError>> From<E> for Refused {
@@ -151,62 +170,75 @@ impl<E: Into<RunError>> From<E> for Refused {
 async fn inside(
     transaction: &Transaction<'_>,
     works: &[Work<'_>],
+    wanted: &Wanted,
     who: &Who,
     fresh: bool,
     ladder: &Ladder,
     gate: Option<&Gate<'_>>,
 ) -> Result<(), Refused> {
-    let at = |index| move |error| Refused::Server(index, error);
-    ledger::fence(transaction, who.epoch).await?;
+    let at = |index| move |error| Refused::Server(index, error, Duration::ZERO);
+    ledger::fence(transaction, who).await?;
+    let Some(first) = works.first() else {
+        return Ok(());
+    };
+    // A rollback takes settings back with it: each try sets them again. What is read under the locks is bounded like a statement.
+    let bound = if fresh || first.step.at.phase != Phase::Expand {
+        Duration::ZERO
+    } else {
+        ladder.lock_timeout + ladder.statement_timeout
+    };
+    let settings = format!(
+        "SET LOCAL lock_timeout = {}; SET LOCAL statement_timeout = {}; SET LOCAL search_path = {}, pg_catalog",
+        ladder.lock_timeout.as_millis(),
+        bound.as_millis(),
+        quote(first.schema)
+    );
+    let role = first
+        .run_as
+        .map(|role| format!("SET LOCAL ROLE {}", quote(role)));
+    transaction.batch_execute(&settings).await.map_err(at(0))?;
+    if let Some(role) = &role {
+        transaction.batch_execute(role).await.map_err(at(0))?;
+    }
+    wanted.take(transaction).await.map_err(not_locked)?;
+    transaction
+        .batch_execute("RESET ROLE")
+        .await
+        .map_err(at(0))?;
+    if let Some(gate) = gate {
+        gate.holds(transaction)
+            .await
+            .map_err(|shut| refused(shut, 0))?;
+        transaction.batch_execute(&settings).await.map_err(at(0))?;
+    }
     for (index, work) in works.iter().enumerate() {
-        let timeout = if work.is_long || fresh {
-            0
-        } else {
-            ladder.statement_timeout.as_millis()
-        };
-        // A rollback takes settings back with it: each try sets them again.
-        let settings = format!(
-            "SET LOCAL lock_timeout = {}; SET LOCAL statement_timeout = {timeout}; SET LOCAL search_path = {}, pg_catalog",
-            ladder.lock_timeout.as_millis(),
-            quote(work.schema)
-        );
-        transaction
-            .batch_execute(&settings)
-            .await
-            .map_err(at(index))?;
-        lock(transaction, work, index == 0)
-            .await
-            .map_err(at(index))?;
-        if index == 0
-            && let Some(gate) = gate
-        {
-            gate.holds(transaction)
-                .await
-                .map_err(|shut| refused(shut, index))?;
-            transaction
-                .batch_execute(&settings)
-                .await
-                .map_err(at(index))?;
-        }
-        let class = decide(transaction, work, fresh).await?;
+        let decided = decide(transaction, work, fresh).await?;
         let reach = Reach::of(work.statement, work.schema);
         let before = before(transaction, &reach).await?;
-        if let Some(role) = work.run_as {
-            let set = format!("SET LOCAL ROLE {}", quote(role));
-            transaction.batch_execute(&set).await.map_err(at(index))?;
-        }
+        let limit = if fresh {
+            Duration::ZERO
+        } else {
+            decided.limit(ladder)
+        };
+        let set = format!(
+            "SET LOCAL statement_timeout = {}; {}",
+            limit.as_millis(),
+            role.as_deref().unwrap_or_default()
+        );
+        transaction.batch_execute(&set).await.map_err(at(index))?;
         transaction
             .batch_execute(&work.statement.text)
             .await
-            .map_err(at(index))?;
-        transaction
-            .batch_execute("RESET ROLE")
-            .await
-            .map_err(at(index))?;
-        before.record(transaction, &work.name()).await?;
+            .map_err(|error| Refused::Server(index, error, limit))?;
+        let reset = format!(
+            "RESET ROLE; SET LOCAL statement_timeout = {}",
+            bound.as_millis()
+        );
+        transaction.batch_execute(&reset).await.map_err(at(index))?;
+        before.record(transaction, who.ledger, &work.name()).await?;
         ledger::write(
             transaction,
-            &work.step_of(class),
+            &work.step_of(decided.class),
             StepState::Applied,
             who,
             None,
@@ -222,43 +254,81 @@ async fn inside(
     Ok(())
 }
 
+/// Whatever ends the wait for the locks is a try that failed; the rest is an error of the first statement.
+fn not_locked(error: tokio_postgres::Error) -> Refused {
+    if error.code() == Some(&SqlState::QUERY_CANCELED) {
+        return Refused::Locked("the locks took longer than a statement may".to_owned());
+    }
+    Refused::Server(0, error, Duration::ZERO)
+}
+
 /// A lock that is not had is tried again, like those of the statements.
 fn refused(shut: GateError, at: usize) -> Refused {
     match shut {
-        GateError::Database(error) => Refused::Server(at, error),
+        GateError::Database(error) => Refused::Server(at, error, Duration::ZERO),
         GateError::Evidence(why) => Refused::Run(RunError::Evidence(why)),
     }
 }
 
-/// All locks in name order, in their final mode: the first waits, the others do not.
-async fn lock(
-    transaction: &Transaction<'_>,
-    work: &Work<'_>,
-    may_wait: bool,
-) -> Result<(), tokio_postgres::Error> {
-    let mut first = may_wait;
-    for lock in work.statement.locks() {
-        let name = lock.relation.resolve(work.schema);
-        let is_table: bool = transaction
-            .query_one(
-                include_str!("../../sql/run/is_table.sql"),
-                &[&name.schema, &name.name],
-            )
-            .await?
-            .try_get(0)?;
-        if !is_table {
-            continue;
+/// What a statement is, with the catalog as it is now.
+pub(super) struct Decided {
+    /// Its class.
+    pub(super) class: Class,
+    /// It is short only because what it scans is small now.
+    is_small: bool,
+}
+
+impl Decided {
+    /// How long it may take: what is short holds its locks no longer than that, what is long takes none that matter.
+    fn limit(&self, ladder: &Ladder) -> Duration {
+        match self.class {
+            Class::C => Duration::ZERO,
+            _ if self.is_small => ladder.statement_timeout.min(SMALL),
+            _ => ladder.statement_timeout,
         }
-        let nowait = if first { "" } else { " NOWAIT" };
-        first = false;
-        let sql = format!(
-            "LOCK TABLE {} IN {} MODE{nowait}",
-            name.sql(),
-            lock.mode.sql()
-        );
-        transaction.batch_execute(&sql).await?;
     }
-    Ok(())
+}
+
+/// What a statement names in the catalog.
+fn scope(work: &Work<'_>) -> Scope {
+    let names = work
+        .statement
+        .touches()
+        .into_iter()
+        .flat_map(|one| std::iter::once(one.name).chain(one.on))
+        .chain(work.statement.locks().into_iter().map(|lock| lock.relation))
+        .map(|name| name.resolve(work.schema));
+    Scope::objects(names)
+}
+
+fn judged(work: &Work<'_>, catalog: &Catalog, fresh: bool) -> Option<Verdict> {
+    let mut file: SourceFile = work.source.clone();
+    file.script.statements = before_and(work);
+    let context = Context {
+        server: work.server,
+        catalog: Some(catalog),
+        schema: work.schema,
+        fresh,
+        compatible: work.compatible,
+    };
+    judge(&[file], &context).verdicts.pop()
+}
+
+/// The locks of all, with those that only the catalog knows: the other side of a foreign key, a default partition. Read before the
+/// transaction, which must hold nothing when it asks for its first lock; what changes meanwhile costs a try.
+async fn wanted(client: &Client, works: &[Work<'_>], fresh: bool) -> Result<Wanted, RunError> {
+    let mut wanted = Wanted::default();
+    for work in works {
+        let more = match &work.statement.form {
+            Form::AlterTable { .. } | Form::Drop { .. } if !fresh && work.generated.is_none() => {
+                let catalog = read(client, &scope(work)).await?;
+                judged(work, &catalog, fresh).map(|verdict| verdict.locks)
+            }
+            _ => None,
+        };
+        wanted.and(work.statement, &more.unwrap_or_default(), work.schema);
+    }
+    Ok(wanted)
 }
 
 /// The class again, with the catalog as it is now: in a transaction, its tables are locked. On a fresh database nothing is live,
@@ -267,33 +337,30 @@ pub(super) async fn decide(
     transaction: &Transaction<'_>,
     work: &Work<'_>,
     fresh: bool,
-) -> Result<Class, RunError> {
+) -> Result<Decided, RunError> {
     if let Some(class) = work.generated {
-        return Ok(class);
+        return Ok(Decided {
+            class,
+            is_small: false,
+        });
     }
-    let names = work
-        .statement
-        .touches()
-        .into_iter()
-        .flat_map(|one| std::iter::once(one.name).chain(one.on))
-        .chain(work.statement.locks().into_iter().map(|lock| lock.relation))
-        .map(|name| name.resolve(work.schema));
-    let catalog = read_within(transaction, &Scope::objects(names)).await?;
-    let mut file: SourceFile = work.source.clone();
-    file.script.statements = before_and(work);
-    let context = Context {
-        server: work.server,
-        catalog: Some(&catalog),
-        schema: work.schema,
-        fresh,
-        compatible: work.compatible,
-    };
-    let report = judge(&[file], &context);
-    let Some(last) = report.verdicts.last() else {
-        return Ok(Class::E);
+    let mut catalog = read_within(transaction, &scope(work)).await?;
+    let Some(last) = judged(work, &catalog, fresh) else {
+        return Ok(Decided {
+            class: Class::E,
+            is_small: false,
+        });
     };
     if last.passes || fresh && last.class == Class::C {
-        return Ok(last.class);
+        // Of what nobody has measured nothing is small.
+        for relation in &mut catalog.relations {
+            relation.size = None;
+        }
+        let unmeasured = judged(work, &catalog, fresh);
+        return Ok(Decided {
+            class: last.class,
+            is_small: unmeasured.is_none_or(|other| other.class != last.class),
+        });
     }
     let why: Vec<String> = last
         .findings
@@ -340,7 +407,7 @@ pub(super) async fn failed(
     said: &str,
 ) -> Result<(), RunError> {
     let transaction = client.transaction().await?;
-    ledger::fence(&transaction, who.epoch).await?;
+    ledger::fence(&transaction, who).await?;
     ledger::write(
         &transaction,
         &work.step,

@@ -16,7 +16,7 @@ use crate::change::{Change, Phase, PhaseOf};
 use crate::lock::LockLine;
 use crate::set::Set;
 
-pub use recorded::recorded;
+pub use recorded::{recorded, recorded_in};
 pub use requires::{Missing, command};
 
 /// A phase in the ledger of a database.

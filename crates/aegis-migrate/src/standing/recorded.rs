@@ -7,21 +7,36 @@ use tokio_postgres::{GenericClient, Row};
 use super::Recorded;
 use crate::baseline::{self, BaselineError};
 use crate::change::PhaseOf;
+use crate::ledger::LedgerName;
 
-/// Reads it; nothing where the tool was never here.
+/// Reads an application's ledger; nothing where the tool was never here.
 pub async fn recorded<C: GenericClient + Sync>(client: &C) -> Result<Vec<Recorded>, BaselineError> {
+    recorded_in(client, LedgerName::Application).await
+}
+
+/// [`recorded`] of any ledger.
+pub async fn recorded_in<C: GenericClient + Sync>(
+    client: &C,
+    ledger: LedgerName,
+) -> Result<Vec<Recorded>, BaselineError> {
     let there = client
-        .query_one(include_str!("../../sql/standing/exists.sql"), &[])
+        .query_one(
+            &*ledger.sql(include_str!("../../sql/standing/exists.sql")),
+            &[],
+        )
         .await?;
     let mut found: BTreeMap<PhaseOf, Recorded> = BTreeMap::new();
     if there.try_get(1)? {
-        for row in baseline::read(client).await? {
+        for row in baseline::read(client, ledger).await? {
             found.insert(row.at.clone(), row);
         }
     }
     if there.try_get(0)? {
         let rows = client
-            .query(include_str!("../../sql/standing/executed.sql"), &[])
+            .query(
+                &*ledger.sql(include_str!("../../sql/standing/executed.sql")),
+                &[],
+            )
             .await?;
         for row in &rows {
             let row = executed(row)?;

@@ -6,6 +6,7 @@ use aegis_catalog::{Delta, Fold, Key, Kind, MODEL, Name, Scope, Shape, Structure
 use tokio_postgres::GenericClient;
 
 use super::{Reach, StructureError};
+use crate::ledger::LedgerName;
 
 /// The table of the account, made under the mutex with the ledger's.
 pub const SCHEMA: &str = include_str!("../../schema/0006_structure.sql");
@@ -47,11 +48,12 @@ impl Before {
     pub async fn record<C: GenericClient + Sync>(
         &self,
         client: &C,
+        ledger: LedgerName,
         step: &str,
     ) -> Result<Delta, StructureError> {
         let after = look(client, &self.reach).await?;
         let mut delta = Delta::between(&self.structure, &after);
-        let unknown = self.unknown(client, &delta).await?;
+        let unknown = self.unknown(client, ledger, &delta).await?;
         if !unknown.is_empty() {
             let whole = after
                 .elements
@@ -61,7 +63,7 @@ impl Before {
                 .set
                 .extend(whole.map(|(key, shape)| (key.clone(), shape.clone())));
         }
-        write(client, step, after.server_major, &delta).await?;
+        write(client, ledger, step, after.server_major, &delta).await?;
         Ok(delta)
     }
 
@@ -69,6 +71,7 @@ impl Before {
     async fn unknown<C: GenericClient + Sync>(
         &self,
         client: &C,
+        ledger: LedgerName,
         delta: &Delta,
     ) -> Result<BTreeSet<Name>, StructureError> {
         let there =
@@ -81,7 +84,7 @@ impl Before {
         let names: Vec<&str> = tables.iter().map(|name| name.name.as_str()).collect();
         let known = client
             .query(
-                include_str!("../../sql/structure/known.sql"),
+                &*ledger.sql(include_str!("../../sql/structure/known.sql")),
                 &[&schemas, &names],
             )
             .await
@@ -91,6 +94,33 @@ impl Before {
         }
         Ok(tables)
     }
+}
+
+/// Records elements as they are now, in the caller's transaction, and tables with all that hangs on them: for a step without a
+/// transaction whose whole work they are, so that what others did meanwhile to something else is not taken for the step's, and a
+/// step that found its work done is not without one.
+///
+/// # Errors
+/// As [`Before::record`].
+pub async fn record_as_is<C: GenericClient + Sync>(
+    client: &C,
+    ledger: LedgerName,
+    step: &str,
+    reach: &Reach,
+    keys: &[Key],
+    tables: &BTreeSet<Name>,
+) -> Result<(), StructureError> {
+    let now = look(client, reach).await?;
+    let mut delta = Delta::default();
+    for (key, shape) in &now.elements {
+        let is_table = key.kind == Kind::Relation && tables.contains(&key.holder());
+        if keys.contains(key) || is_table || belongs(key, shape, tables) {
+            delta.set.insert(key.clone(), shape.clone());
+        }
+    }
+    let gone = keys.iter().filter(|key| !now.elements.contains_key(key));
+    delta.gone.extend(gone.cloned());
+    write(client, ledger, step, now.server_major, &delta).await
 }
 
 /// Whether an element hangs on one of these tables.
@@ -139,6 +169,7 @@ fn holders(structure: &Structure) -> BTreeSet<Name> {
 /// Writes what a step did.
 async fn write<C: GenericClient + Sync>(
     client: &C,
+    ledger: LedgerName,
     step: &str,
     server_major: u32,
     delta: &Delta,
@@ -160,7 +191,7 @@ async fn write<C: GenericClient + Sync>(
     let (major, model) = (number(server_major), number(MODEL));
     client
         .execute(
-            include_str!("../../sql/structure/record.sql"),
+            &*ledger.sql(include_str!("../../sql/structure/record.sql")),
             &[
                 &step, &kinds, &schemas, &names, &parts, &shapes, &major, &model,
             ],
@@ -189,11 +220,15 @@ pub struct Expected {
 /// When it cannot be read, or has what this program does not know.
 pub async fn expected<C: GenericClient + Sync>(
     client: &C,
+    ledger: LedgerName,
     server_major: u32,
 ) -> Result<Option<Expected>, StructureError> {
     let at = StructureError::sql("reading what the steps did");
     let kept = client
-        .query_one(include_str!("../../sql/structure/recorded.sql"), &[])
+        .query_one(
+            &*ledger.sql(include_str!("../../sql/structure/recorded.sql")),
+            &[],
+        )
         .await;
     let kept: bool = kept.and_then(|row| row.try_get(0)).map_err(at)?;
     if !kept {
@@ -201,7 +236,10 @@ pub async fn expected<C: GenericClient + Sync>(
     }
     let at = StructureError::sql("reading what the steps did");
     let rows = client
-        .query(include_str!("../../sql/structure/fold.sql"), &[])
+        .query(
+            &*ledger.sql(include_str!("../../sql/structure/fold.sql")),
+            &[],
+        )
         .await
         .map_err(at)?;
     let mut fold = Fold::new(server_major);

@@ -14,7 +14,7 @@ mod shadow;
 mod standing;
 mod verify;
 
-pub use fold::{Before, Expected, SCHEMA, before, expected};
+pub use fold::{Before, Expected, SCHEMA, before, expected, record_as_is};
 pub use reach::Reach;
 pub use shadow::{missing_roles, refused_on_a_shared_server};
 pub use standing::{

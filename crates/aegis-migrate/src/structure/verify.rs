@@ -11,6 +11,7 @@ use tokio_postgres::Client;
 
 use super::StructureError;
 use super::fold::expected;
+use crate::ledger::LedgerName;
 
 /// What the lock makes, as far as it is known.
 #[derive(Debug)]
@@ -142,7 +143,7 @@ pub async fn verify(
         .await
         .map_err(StructureError::sql("asking for the server's version"))?;
     let major = u32::try_from(major.get::<_, i32>(0)).unwrap_or_default();
-    let expected = expected(client, major).await?;
+    let expected = expected(client, LedgerName::Application, major).await?;
     // A step may have reached into a schema that no change calls its own.
     let mut all: BTreeSet<String> = schemas.iter().cloned().collect();
     if let Some(expected) = &expected {

@@ -1,6 +1,7 @@
 //! The sum of the steps is what the steps made, and only that.
 
 use aegis_catalog::{Key, Kind, Scope, Structure, read};
+use aegis_migrate::ledger::LedgerName;
 use aegis_migrate::structure::{Reach, before, expected};
 use aegis_testkit::TestDb;
 use serde_json::Value;
@@ -9,7 +10,7 @@ use super::{account, app, objects, run, step};
 
 async fn sum(db: &TestDb) -> Structure {
     let major = live(db).await.server_major;
-    expected(&db.admin, major).await.unwrap().unwrap().structure
+    expected(&db.admin, LedgerName::Application, major).await.unwrap().unwrap().structure
 }
 
 async fn live(db: &TestDb) -> Structure {
@@ -201,7 +202,7 @@ async fn a_step_that_is_rolled_back_leaves_no_word() {
     run(c, "BEGIN").await;
     let look = before(c, &Reach::Everything).await.unwrap();
     run(c, "CREATE TABLE app.t (a int)").await;
-    let delta = look.record(c, "1").await.unwrap();
+    let delta = look.record(c, LedgerName::Application, "1").await.unwrap();
     assert!(delta.set.contains_key(&Key::new(Kind::Relation, &app("t"))));
     run(c, "ROLLBACK").await;
     assert!(sum(&db).await.elements.is_empty());
@@ -253,7 +254,7 @@ async fn words_of_another_server_are_not_compared() {
     )
     .await;
     let major = live(&db).await.server_major;
-    let expected = expected(&db.admin, major).await.unwrap().unwrap();
+    let expected = expected(&db.admin, LedgerName::Application, major).await.unwrap().unwrap();
     assert!(expected.structure.elements.is_empty());
     assert!(expected.other.iter().all(|(_, major, _)| *major == 13));
     assert!(!expected.other.is_empty());
