@@ -10,6 +10,7 @@ mod half_peak;
 mod idle;
 mod lane_check;
 mod latency;
+mod migrate;
 mod peers;
 mod profile;
 mod setting;
@@ -113,6 +114,7 @@ fn main() -> anyhow::Result<()> {
                     .await?
                 }
                 "idle" => idle::measure(&setting).await?,
+                "migrate" => migrate::measure(&setting, arguments.rounds).await?,
                 "lane-check" => lane_check::measure(&setting).await?,
                 _ => takeover::measure(&setting).await?,
             };
@@ -127,7 +129,7 @@ fn main() -> anyhow::Result<()> {
 }
 
 /// The parts, in the order in which they are measured.
-const PARTS: [&str; 8] = [
+const PARTS: [&str; 9] = [
     "throughput",
     "submit",
     "latency",
@@ -135,6 +137,7 @@ const PARTS: [&str; 8] = [
     "idle",
     "takeover",
     "lane-check",
+    "migrate",
     "profile",
 ];
 

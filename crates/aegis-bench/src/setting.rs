@@ -82,6 +82,11 @@ impl Setting {
         Ok(client)
     }
 
+    /// How the superuser reaches another database of the server.
+    pub(crate) fn url(&self, database: &str) -> String {
+        self.server.url(self.server.superuser(), database)
+    }
+
     /// For what is done beside the engine, as the superuser.
     pub(crate) fn client(&self) -> &Client {
         &self.client
