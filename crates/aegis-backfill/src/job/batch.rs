@@ -25,6 +25,16 @@ pub(crate) enum Change {
     Statement { sql: String, smallest: KeyValue },
 }
 
+impl Change {
+    /// Each leaf by itself, or the table as one: a statement of the author names the table.
+    pub(crate) fn only(&self) -> &'static str {
+        match self {
+            Self::Set { .. } => "ONLY ",
+            Self::Statement { .. } => "",
+        }
+    }
+}
+
 /// What every batch of a session is made of.
 #[derive(Debug)]
 pub(crate) struct Walk<'a> {
@@ -144,10 +154,10 @@ impl Walk<'_> {
         place: &Place,
         rows: u32,
     ) -> Result<Option<(u32, KeyValue)>, tokio_postgres::Error> {
-        let (list, leaf) = (self.key.list(), &place.leaf);
+        let (list, leaf, only) = (self.key.list(), &place.leaf, self.change.only());
         let range = self.key.range(place.cursor.as_ref().map(|_| 2), 1);
         let sql = format!(
-            "WITH b AS MATERIALIZED (SELECT {list} FROM ONLY {leaf} WHERE {range} ORDER BY {list} LIMIT {rows})
+            "WITH b AS MATERIALIZED (SELECT {list} FROM {only}{leaf} WHERE {range} ORDER BY {list} LIMIT {rows})
              SELECT (SELECT count(*) FROM b), (SELECT {} FROM b ORDER BY {} LIMIT 1)",
             self.key.texts(),
             self.key.descending()

@@ -113,7 +113,10 @@ pub(crate) async fn begin<'a>(
             _ => batch_rows = u32::try_from(row.try_get::<_, i32>("batch_rows")?).unwrap_or(1),
         }
     }
-    let leaves = leaf::leaves(client, &spec.table).await?;
+    let leaves = match &spec.write {
+        Write::Forward(_) => leaf::leaves(client, &spec.table).await?,
+        Write::Statement { .. } => vec![leaf::whole(client, &spec.table).await?],
+    };
     let key = leaf::key(client, spec, &leaves).await?;
     let change = prepared(client, spec, &key).await?;
     let mut walk = Walk {
@@ -252,16 +255,16 @@ async fn upper(
     walk: &Walk<'_>,
     leaf: &Leaf,
 ) -> Result<Option<KeyValue>, JobError> {
-    let name = leaf.name.sql();
+    let (name, only) = (leaf.name.sql(), walk.change.only());
     let sql = format!(
-        "SELECT {} FROM ONLY {name} ORDER BY {} LIMIT 1",
+        "SELECT {} FROM {only}{name} ORDER BY {} LIMIT 1",
         walk.key.texts(),
         walk.key.descending()
     );
     let row = transaction.query_opt(&sql, &[]).await?;
     if let Change::Statement { smallest, .. } = &walk.change {
         let sql = format!(
-            "SELECT EXISTS (SELECT FROM ONLY {name} WHERE {})",
+            "SELECT EXISTS (SELECT FROM {only}{name} WHERE {})",
             walk.key.range(None, 1)
         );
         if transaction.query_one(&sql, &[smallest]).await?.try_get(0)? {

@@ -55,6 +55,24 @@ pub(crate) async fn leaves(
     Ok(leaves)
 }
 
+/// The table as one, with all that is below it: for a statement of the author, whose range is over the whole of it.
+pub(crate) async fn whole(client: &impl GenericClient, table: &Name) -> Result<Leaf, JobError> {
+    let below = leaves(client, table).await?;
+    let oid: u32 = client
+        .query_one(
+            include_str!("../../sql/job/whole.sql"),
+            &[&table.schema, &table.name],
+        )
+        .await?
+        .try_get(0)?;
+    Ok(Leaf {
+        oid,
+        name: table.clone(),
+        rows_estimated: below.iter().map(|leaf| leaf.rows_estimated).sum(),
+        is_heap: false,
+    })
+}
+
 /// The key, when it is one on every leaf: NOT NULL, with a unique index that can be walked.
 pub(crate) async fn key(
     client: &impl GenericClient,

@@ -122,7 +122,8 @@ async fn rows(
     last: &KeyValue,
 ) -> Result<Vec<Map<String, Value>>, tokio_postgres::Error> {
     let sql = format!(
-        "SELECT to_jsonb(aegis_row) FROM ONLY {} AS aegis_row WHERE {} ORDER BY {}",
+        "SELECT to_jsonb(aegis_row) FROM {}{} AS aegis_row WHERE {} ORDER BY {}",
+        walk.change.only(),
         place.leaf,
         walk.key.range(None, 1),
         walk.key.list()
