@@ -7,6 +7,7 @@ use aegis_migrate::change::{Change, ChangeId, Phase, PhaseOf};
 use aegis_migrate::plan::{Item, What, locks_in_words, markdown, plan, words};
 use aegis_migrate::set::Set;
 use aegis_migrate::shadow;
+use aegis_migrate::standing::{recorded, standing};
 use clap::{Args, ValueEnum};
 use serde_json::json;
 
@@ -32,6 +33,9 @@ pub(crate) struct PlanArguments {
     /// The major version whose rules hold, where neither a catalog nor a database says it; default: 18.
     #[arg(long, value_name = "MAJOR", value_parser = clap::value_parser!(u32).range(14..=19))]
     server_version: Option<u32>,
+    /// With a database: also what is applied there.
+    #[arg(long)]
+    all: bool,
     /// `markdown` is for a pull request.
     #[arg(long, value_enum, value_name = "FORMAT")]
     format: Option<Format>,
@@ -51,7 +55,19 @@ pub(crate) async fn run(arguments: &PlanArguments, place: &Place<'_>) -> Result<
         .map(Catalog::server_major)
         .or(arguments.server_version)
         .unwrap_or(NEWEST_MAJOR);
-    let wanted = wanted(arguments, &set)?;
+    let mut wanted = wanted(arguments, &set)?;
+    let (before, done) = (wanted.len(), done(arguments, &set, place).await?);
+    wanted.retain(|(change, phase)| {
+        !done
+            .iter()
+            .any(|at| at.id == change.id && at.phase == *phase)
+    });
+    if wanted.len() < before {
+        note(&format!(
+            "{} phases are applied in this database and left out (--all shows them)",
+            before - wanted.len()
+        ));
+    }
     let items = plan(&wanted, catalog.as_ref(), server)?;
     if arguments.format == Some(Format::Markdown) {
         output::raw(markdown(&items, catalog.is_some()).as_bytes());
@@ -96,6 +112,21 @@ fn wanted<'a>(
         .filter(keep)
         .filter_map(|at| Some((set.changes.get(&at.id)?, at.phase)))
         .collect())
+}
+
+/// What is applied in the database, where one was given and it matters.
+async fn done(
+    arguments: &PlanArguments,
+    set: &Set,
+    place: &Place<'_>,
+) -> Result<Vec<PhaseOf>, Failure> {
+    if arguments.all || arguments.catalog.is_some() || place.database.given().is_none() {
+        return Ok(Vec::new());
+    }
+    let client = connect(place.database.direct()?).await?;
+    let stands = standing(set, &recorded(&client).await?);
+    let done = stands.lines.iter().filter(|line| line.state.is_done());
+    Ok(done.map(|line| line.line.at.clone()).collect())
 }
 
 async fn catalog(

@@ -81,3 +81,26 @@ async fn process_a_plan_tells_class_lock_and_size_of_the_live_table() {
     let ran = folder.run(None, &["plan", "20261129T1039_z"]).await;
     assert_eq!(ran.code, 2, "{ran:?}");
 }
+
+#[tokio::test]
+async fn process_a_plan_for_a_database_leaves_out_what_is_applied_there() {
+    let _slot = process_slot();
+    let folder = Folder::new();
+    folder.change("20261129T1030_a", "CREATE TABLE one (id int);\n");
+    let db = TestDb::empty().await;
+    let url = db.url();
+    folder.json(None, &["seal"]).await;
+    let ran = folder.run(Some(&url), &["run", "--phase", "expand"]).await;
+    assert_eq!(ran.code, 0, "{ran:?}");
+    folder.change("20261129T1031_b", "CREATE TABLE two (id int);\n");
+    let of = async |words: &[&str]| -> Vec<String> {
+        let plan = folder.json(Some(&url), words).await;
+        let items = plan.as_array().unwrap().iter();
+        items
+            .map(|item| item["statement"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    assert_eq!(of(&["plan"]).await, ["CREATE TABLE two ( id int )"]);
+    assert_eq!(of(&["plan", "--all"]).await.len(), 2);
+    assert_eq!(of(&["plan", "20261129T1030_a"]).await.len(), 0);
+}
