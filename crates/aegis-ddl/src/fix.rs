@@ -23,7 +23,9 @@ pub enum Place {
     Migrate,
     /// Phase migrate, after a backfill.
     Late,
-    /// What the version before must not meet.
+    /// What the version before must not meet: NOT NULL, and what proves it.
+    Tighten,
+    /// What the version before names and loses.
     Contract,
 }
 
@@ -121,11 +123,7 @@ fn contract(statement: &Statement) -> Fix {
 }
 
 /// What is long, and as it should be, but stands in expand.
-fn to_migrate(
-    statement: &Statement,
-    verdict: &Verdict,
-    says: &impl Fn(&str) -> bool,
-) -> Fix {
+fn to_migrate(statement: &Statement, verdict: &Verdict, says: &impl Fn(&str) -> bool) -> Fix {
     let late = matches!(&statement.form, Form::AlterTable { actions, .. }
         if actions.iter().all(|action| matches!(action, Action::ValidateConstraint { .. })))
         || matches!(&statement.form, Form::CreateIndex(index) if index.unique);
@@ -171,7 +169,9 @@ fn cut(text: &mut String, at: std::ops::Range<usize>) {
 fn drop_index(statement: &Statement, indexes: &[QualifiedName]) -> Fix {
     let plain = statement.normalised().to_ascii_lowercase();
     if plain.ends_with(" cascade") {
-        return Fix::Told("DROP INDEX CONCURRENTLY takes no CASCADE: say by hand what else goes".to_owned());
+        return Fix::Told(
+            "DROP INDEX CONCURRENTLY takes no CASCADE: say by hand what else goes".to_owned(),
+        );
     }
     let if_exists = if plain.starts_with("drop index if exists") {
         "IF EXISTS "
@@ -407,7 +407,7 @@ fn set_not_null(
 ) -> Fix {
     // With a reason in change.toml the finding is overridden, and both versions write it.
     let place = if says("set-not-null") {
-        Place::Contract
+        Place::Tighten
     } else {
         Place::Late
     };
@@ -491,10 +491,7 @@ fn add_column(
                 continue;
             }
             Clause::Check => ("check", parts.body.clone()),
-            Clause::References => (
-                "fkey",
-                format!("FOREIGN KEY ({name}) {}", parts.body),
-            ),
+            Clause::References => ("fkey", format!("FOREIGN KEY ({name}) {}", parts.body)),
             Clause::Unique => ("key", with_keys(&parts.body, "UNIQUE", &name)),
             Clause::Primary => ("pkey", with_keys(&parts.body, "PRIMARY KEY", &name)),
             Clause::Other => continue,

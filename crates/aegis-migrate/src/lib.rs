@@ -5,6 +5,7 @@ pub mod baseline;
 pub mod change;
 pub mod contract;
 pub mod dev;
+pub mod fix;
 pub mod foreign;
 pub mod ledger;
 pub mod lint;

@@ -138,9 +138,8 @@ fn of_constraint(sql: &str, node: &SyntaxNode) -> Option<ConstraintText> {
     let named = tree::child(node, K::CONSTRAINT_NAME_CLAUSE);
     let whole = range(node);
     let start = named.as_ref().map_or(whole.start, |at| range(at).end);
-    let part = |kind: K| -> Option<String> {
-        Some(sql.get(range(&tree::below(node, kind)?))?.to_owned())
-    };
+    let part =
+        |kind: K| -> Option<String> { Some(sql.get(range(&tree::below(node, kind)?))?.to_owned()) };
     let mut columns: Vec<String> = Vec::new();
     for name in node
         .descendants()
@@ -194,7 +193,10 @@ pub(crate) fn index_word(sql: &str) -> Option<(usize, Option<Range<usize>>)> {
         }
         _ => None,
     })?;
-    Some((end, tree::child(&node, K::IF_NOT_EXISTS).map(|at| range(&at))))
+    Some((
+        end,
+        tree::child(&node, K::IF_NOT_EXISTS).map(|at| range(&at)),
+    ))
 }
 
 /// Where the word after REINDEX and its options ends.

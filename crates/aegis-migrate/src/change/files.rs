@@ -141,6 +141,14 @@ impl Files {
         self.files.get(name).map(Vec::as_slice)
     }
 
+    /// Puts another text into a file, here and not on the disk; `None` takes it away.
+    pub(crate) fn put(&mut self, name: &str, text: Option<String>) {
+        match text {
+            Some(text) => self.files.insert(name.to_owned(), text.into_bytes()),
+            None => self.files.remove(name),
+        };
+    }
+
     /// Names of all files, sorted.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.files.keys().map(String::as_str)
