@@ -137,7 +137,7 @@ async fn guarded(
     // A lock time-out would cut a concurrent build short for any old snapshot, and leave an invalid index.
     let made = watched(client, &text, outside.watch, &work.name(), who, told).await;
     if let Err(error) = made {
-        let Some(db) = error.as_db_error() else {
+        let Some(db) = super::step::answer(&error) else {
             return Err(RunError::Unknown {
                 file: work.step.file.clone(),
                 line: work.statement.line,

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use aegis_catalog::{Catalog, Scope, quote, read, read_within};
 use aegis_ddl::{Class, Context, Form, SourceFile, Statement, Verdict, judge};
-use tokio_postgres::error::SqlState;
+use tokio_postgres::error::{DbError, Severity, SqlState};
 use tokio_postgres::{Client, Transaction};
 
 use super::locks::Wanted;
@@ -95,7 +95,7 @@ async fn attempt(
         }
         Err(Refused::Server(at, error, limit)) => {
             transaction.rollback().await?;
-            let Some(db) = error.as_db_error() else {
+            let Some(db) = answer(&error) else {
                 return Err(error.into());
             };
             let waits = [
@@ -131,7 +131,7 @@ async fn attempt(
     let Some(work) = works.last() else {
         return Err(error.into());
     };
-    match error.as_db_error() {
+    match answer(&error) {
         // A deferred constraint, for example: definitely nothing of it is there.
         Some(db) => {
             let (said, code) = (db.message().to_owned(), db.code().code().to_owned());
@@ -151,6 +151,16 @@ async fn attempt(
             ),
         }),
     }
+}
+
+/// What the server answered to a statement. None: the session is gone, also when the server could say so.
+pub(super) fn answer(error: &tokio_postgres::Error) -> Option<&DbError> {
+    let db = error.as_db_error()?;
+    let is_end = matches!(
+        db.parsed_severity(),
+        Some(Severity::Fatal | Severity::Panic)
+    );
+    (!is_end).then_some(db)
 }
 
 enum Refused {
