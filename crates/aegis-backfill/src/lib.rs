@@ -8,6 +8,7 @@
 
 pub mod job;
 mod key;
+pub mod pass;
 pub mod sync;
 pub mod throttle;
 

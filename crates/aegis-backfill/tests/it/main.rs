@@ -5,5 +5,6 @@
 )]
 
 mod job;
+mod pass;
 mod sync;
 mod throttle;

@@ -2,7 +2,7 @@
 
 mod control;
 mod failing;
-mod forward;
+pub(crate) mod forward;
 mod keys;
 mod lost;
 mod mg;

@@ -1,0 +1,42 @@
+//! Why a pass has no result.
+
+use crate::job::JobError;
+
+/// Why a pass has no result.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PassError {
+    /// The table or its columns.
+    #[error("{0}")]
+    Asked(String),
+    /// The trigger is not the one that it was.
+    #[error(
+        "the trigger of {change} was touched while the pass read, so what it counted says nothing; run it again"
+    )]
+    Touched {
+        /// The change.
+        change: String,
+    },
+    /// A word that is none.
+    #[error(
+        "{file}: a row says `{found}`; write missing, mismatch or orphaned into the second column"
+    )]
+    Word {
+        /// The file.
+        file: String,
+        /// What stands there.
+        found: String,
+    },
+    /// The server, or the connection.
+    #[error("the pass could not read everything")]
+    Database(#[from] tokio_postgres::Error),
+}
+
+impl From<JobError> for PassError {
+    fn from(error: JobError) -> Self {
+        match error {
+            JobError::Database(error) => Self::Database(error),
+            other => Self::Asked(other.to_string()),
+        }
+    }
+}
