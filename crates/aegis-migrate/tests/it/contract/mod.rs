@@ -2,6 +2,8 @@
 
 mod doors;
 mod looks;
+mod runs;
+mod shop;
 mod switches;
 
 use aegis_testkit::TestDb;

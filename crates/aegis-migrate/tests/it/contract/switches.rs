@@ -117,6 +117,7 @@ async fn a_side_that_the_change_does_not_name_is_refused() {
     let shown = forward(Standing::Shown);
     let wanted = Move {
         change: "split",
+        seen: None,
         reads: Side::New,
         writes: Side::New,
         may_read: &[Side::Old, Side::New],
@@ -148,6 +149,7 @@ async fn two_movers_at_once_one_moves() {
     let both = [Side::Old, Side::New];
     let wanted = |writes| Move {
         change: "split",
+        seen: None,
         reads: Side::Old,
         writes,
         may_read: &both,
