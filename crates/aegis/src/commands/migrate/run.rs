@@ -15,6 +15,7 @@ use aegis_store::{Config, install};
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 use tokio::signal::unix::{SignalKind, signal};
+use tokio_postgres::Client;
 
 use super::Place;
 use crate::exit::Exit;
@@ -25,6 +26,9 @@ use crate::output::{Output, Progress, line, note};
 pub(crate) const AFTER: &str = "One statement, one transaction: all locks first, each waited for at most --lock-timeout-ms, and the whole transaction \
     again when they are not had. Concurrent builds run by themselves; one that was killed is judged by what is there when it is run \
     again. [sync], [backfill], [reconcile] and [contract] are not run by this release: a run that meets one stops there and says so.";
+
+/// How long a run that was asked to end may take to say so in the ledger.
+const LAST_WORDS: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum PhaseArgument {
@@ -96,15 +100,20 @@ pub(crate) async fn run(arguments: &RunArguments, place: &Place<'_>) -> Result<E
     let mut held = Held::take(session, &name, Duration::from_secs(arguments.wait_s))
         .await
         .map_err(|error| failure(&error.into()))?;
+    held.watch = watcher(place).await;
     let is_json = place.output == Output::Json;
     let progress = Progress::new("steps", None);
+    let mut failed = None;
     let mut told = |event: &Value| {
         // The summary says it, last.
         if event.get("event").and_then(Value::as_str) == Some("ended") {
+            failed = event.get("summary").cloned();
             return;
         }
         if is_json {
             line(&event.to_string());
+        } else if event.get("event").and_then(Value::as_str) == Some("build") {
+            note(&build_words(event));
         } else if let Some(step) = event.get("step").and_then(Value::as_str) {
             let state = event
                 .get("state")
@@ -146,8 +155,19 @@ pub(crate) async fn run(arguments: &RunArguments, place: &Place<'_>) -> Result<E
             Ok(Exit::Done)
         }
         Err(error) => {
-            if !matches!(error, RunError::Interrupted) {
+            if matches!(error, RunError::Interrupted) {
+                // What was cancelled ends soon; a session that does not answer is left to its end.
+                let marked =
+                    tokio::time::timeout(LAST_WORDS, runner::interrupted(&mut held)).await;
+                if matches!(marked, Ok(Ok(()))) {
+                    held.release().await;
+                }
+                failed = Some(json!({ "outcome": "interrupted", "exit_code": error.exit_code() }));
+            } else {
                 held.release().await;
+            }
+            if is_json && let Some(summary) = failed {
+                line(&summary.to_string());
             }
             Err(failure(&error))
         }
@@ -199,8 +219,47 @@ async fn session(place: &Place<'_>, application_name: &str) -> Result<Direct, Fa
         .map_err(|error| failure(&error.into()))
 }
 
+/// The second connection, from which builds are watched. Without it they run unwatched.
+async fn watcher(place: &Place<'_>) -> Option<Client> {
+    let config = config(place).ok()?.with_application_name("aegis migrate watch");
+    match install::connect_direct(&config).await {
+        Ok(client) => Some(client),
+        Err(error) => {
+            tracing::warn!(error = %chain(&error), "there is no second connection: builds are not watched");
+            None
+        }
+    }
+}
+
+/// What was seen of a build, in words.
+fn build_words(event: &Value) -> String {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let mut words = vec![text(&event["step"])];
+    if let Some(phase) = event["phase"].as_str() {
+        words.push(phase.to_owned());
+    }
+    for unit in ["blocks", "tuples", "lockers"] {
+        if let (Some(done), Some(total)) = (
+            event[unit]["done"].as_i64(),
+            event[unit]["total"].as_i64(),
+        ) {
+            words.push(format!("{done} of {total} {unit}"));
+        }
+    }
+    let blocker = &event["waits_for"];
+    if let Some(pid) = blocker["pid"].as_i64() {
+        words.push(format!(
+            "waits for process {pid} ({}, {}, in a transaction for {} s)",
+            text(&blocker["program"]),
+            text(&blocker["state"]),
+            blocker["transaction_age_s"]
+        ));
+    }
+    words.join(", ")
+}
+
 /// Returns when somebody asks this process to end.
-async fn signalled() -> Result<(), Failure> {
+pub(super) async fn signalled() -> Result<(), Failure> {
     let on = |kind| {
         signal(kind).map_err(|error| {
             Failure::new(
