@@ -7,6 +7,7 @@
 
 mod checks;
 mod claims;
+mod ending;
 mod make;
 mod reaping;
 mod rewritten;
@@ -20,6 +21,7 @@ use tokio_postgres::Client;
 
 use checks::{Bench, Under};
 use claims::Claims;
+use ending::Ending;
 use reaping::Reaping;
 
 const STATEMENTS: [&Statement; 7] = [
@@ -44,16 +46,13 @@ const DECIDING: [(&str, &[&str]); 4] = [
 ];
 
 /// The functions that end an attempt.
-const ENDING: [(&str, &[&str]); 6] = [
-    (
-        "end_attempt",
-        &["task/release", "task/fail", "task/complete"],
-    ),
-    ("fail_attempt", &["task/fail"]),
-    ("conclude", &["task/complete", "task/fail"]),
-    ("end_operations", &["task/complete", "task/release"]),
-    ("doubt_operations", &["task/release"]),
-    ("quiet_operations", &["task/complete", "task/release"]),
+const ENDING: [&str; 6] = [
+    "end_attempt",
+    "fail_attempt",
+    "conclude",
+    "end_operations",
+    "doubt_operations",
+    "quiet_operations",
 ];
 
 /// The functions that take tasks back or make them ready.
@@ -228,7 +227,13 @@ fn wanted(group: &str) -> bool {
 }
 
 /// The groups of `make mutants` of which each survivor has its reason in `survivors_deep.txt`.
-const EXPLAINED: [&str; 5] = [
+const EXPLAINED: [&str; 11] = [
+    "aegis.conclude",
+    "aegis.doubt_operations",
+    "aegis.end_attempt",
+    "aegis.end_operations",
+    "aegis.fail_attempt",
+    "aegis.quiet_operations",
     "worker/renew",
     "aegis.expire_workers",
     "aegis.reap",
@@ -270,6 +275,28 @@ async fn judge_reaping(score: &mut Score) {
             score.verdicts.insert(mutant, noticed);
         }
         reaping.bed.sql(&own).await;
+    }
+}
+
+/// Judges the functions that end an attempt.
+async fn judge_ending(score: &mut Score) {
+    let mut ending = Ending::new().await;
+    assert_eq!(ending.notice().await, None, "the first look");
+    assert_eq!(ending.notice().await, None, "the functions themselves");
+    for name in ENDING {
+        if !wanted(&format!("aegis.{name}")) {
+            continue;
+        }
+        let (mutants, own) = function_mutants(&ending.bed.db.admin, name).await;
+        for (mutant, text) in mutants {
+            if ending.bed.db.admin.batch_execute(&text).await.is_err() {
+                score.no_sql.push(mutant);
+                continue;
+            }
+            let noticed = ending.notice().await;
+            score.verdicts.insert(mutant, noticed);
+        }
+        ending.bed.sql(&own).await;
     }
 }
 
@@ -331,12 +358,7 @@ async fn the_score_of_what_chooses_and_what_ends() {
         judge_acquire(|at, text| !takes(at, text), &mut score).await;
     }
     judge_reaping(&mut score).await;
-    let bench = Bench::new().await;
-    for (name, by) in ENDING {
-        if wanted(&format!("aegis.{name}")) {
-            judge_function(&bench, name, by, &mut score).await;
-        }
-    }
+    judge_ending(&mut score).await;
     println!("{}", score.told());
     score.check(include_str!("survivors_deep.txt"), explained);
 }
