@@ -17,7 +17,7 @@ use aegis_ddl::form::{Action, ConstraintKind, Form};
 use aegis_ddl::{Compatible, Context, SourceFile, Statement, Verdict};
 
 use crate::change::{self, CHANGE_FILE, Change, Files, Part, Phase, PhaseOf, Problem, Problems};
-use crate::lint::Known;
+use crate::lint::{Known, holds_changes};
 use crate::lock::{LOCK_FILE, LockFile};
 use crate::plan;
 use crate::set::Set;
@@ -54,8 +54,15 @@ pub fn run(path: &Path, known: Known<'_>) -> Result<Fixed, Problems> {
         let name = path.file_name().and_then(|name| name.to_str());
         let parent = path.parent().unwrap_or(Path::new("/"));
         (parent.to_path_buf(), name.map(str::to_owned))
-    } else {
+    } else if holds_changes(&path) {
         (path, None)
+    } else {
+        return Err(Problem::of_file(
+            path.display().to_string(),
+            "there is no change in it, and --fix edits nothing else",
+            "`aegis migrate adopt` takes the folder of another tool over; write what is new as a change",
+        )
+        .into());
     };
     let mut files = match &only {
         Some(name) => Files::read_one(&root, name)?,

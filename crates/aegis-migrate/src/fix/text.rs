@@ -103,12 +103,13 @@ impl SqlText {
 pub(super) fn append(sql: &str, comment: &str, texts: &[String]) -> String {
     let mut sql = sql.trim_end().to_owned();
     if !sql.is_empty() {
-        let ends_in_comment = sql
-            .lines()
-            .next_back()
-            .is_some_and(|line| line.trim_start().starts_with("--"));
-        if !ends_in_comment && !ends_with_semicolon(&sql) {
-            sql.push(';');
+        if !ends_with_semicolon(&sql) {
+            // A comment after the last statement would swallow it.
+            sql.push_str(if has_comment_in_last_line(&sql) {
+                "\n;"
+            } else {
+                ";"
+            });
         }
         sql.push('\n');
     }
@@ -118,6 +119,12 @@ pub(super) fn append(sql: &str, comment: &str, texts: &[String]) -> String {
         sql.push_str(";\n");
     }
     sql
+}
+
+fn has_comment_in_last_line(sql: &str) -> bool {
+    sql.lines()
+        .next_back()
+        .is_some_and(|line| line.contains("--"))
 }
 
 /// Whether the last statement of a text has its end; a comment after it is passed over.

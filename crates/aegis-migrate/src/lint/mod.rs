@@ -22,6 +22,7 @@ use crate::change::Problems;
 pub use aegis_ddl::rules;
 pub use base::Since;
 pub use sarif::sarif;
+pub(crate) use source::holds_changes;
 pub use source::{Input, read};
 pub use table::{table, totals};
 

@@ -59,7 +59,8 @@ impl Input {
     }
 }
 
-fn holds_changes(folder: &Path) -> bool {
+/// Whether a folder of a change is in it.
+pub(crate) fn holds_changes(folder: &Path) -> bool {
     std::fs::read_dir(folder).is_ok_and(|entries| {
         entries
             .filter_map(Result::ok)

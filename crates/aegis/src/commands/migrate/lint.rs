@@ -21,6 +21,7 @@ Examples:
   aegis migrate lint                          the folder of changes
   aegis migrate lint db/migrations            a folder of sqlx, refinery, goose, Flyway or plain files
   aegis migrate lint --base origin/main       what a branch adds, and whether it edits history
+  aegis migrate lint --fix                    edits what has one safe form, and tells the rest
   aegis migrate lint --format sarif > a.sarif for code scanning
   aegis migrate lint --explain set-not-null";
 
@@ -50,6 +51,9 @@ pub(crate) struct LintArguments {
     /// `json` is an array with an object for each statement; `sarif` is version 2.1.0; default: as --output says.
     #[arg(long, value_enum, value_name = "FORMAT")]
     format: Option<Format>,
+    /// Edits changes until nothing more of them is sure to be better, then judges them; what is sealed is never edited.
+    #[arg(long, conflicts_with_all = ["base", "tool"])]
+    fix: bool,
     /// Says what a rule is about and what to do instead; `all` lists them.
     #[arg(long, value_name = "RULE", conflicts_with = "paths")]
     explain: Option<String>,
@@ -80,6 +84,11 @@ pub(crate) async fn run(arguments: &LintArguments, place: &Place<'_>) -> Result<
     if paths.is_empty() {
         paths.push(place.dir.clone());
     }
+    if arguments.fix {
+        for path in &paths {
+            fix(path, known)?;
+        }
+    }
     let mut judged = Vec::new();
     for path in paths {
         let input = Input {
@@ -94,6 +103,27 @@ pub(crate) async fn run(arguments: &LintArguments, place: &Place<'_>) -> Result<
         return Ok(Exit::Done);
     }
     Ok(Exit::Migrate(3))
+}
+
+/// Edits what is sure to be better; on stderr what was edited and what was not.
+fn fix(path: &std::path::Path, known: Known<'_>) -> Result<(), Failure> {
+    let fixed = aegis_migrate::fix::run(path, known)?;
+    for (file, text) in &fixed.files {
+        let done = if text.is_some() { "edited" } else { "removed" };
+        note(&format!("{done} {}", harmless(file)));
+    }
+    for told in &fixed.told {
+        note(&format!(
+            "not mended: {}:{}: {}",
+            harmless(&told.file),
+            told.line,
+            harmless(&told.what)
+        ));
+    }
+    if fixed.files.is_empty() {
+        note("--fix: nothing to edit");
+    }
+    Ok(())
 }
 
 fn print(

@@ -84,3 +84,37 @@ async fn process_lint_explains_its_rules_and_refuses_what_it_cannot_take() {
         );
     }
 }
+
+#[tokio::test]
+async fn process_lint_fix_edits_changes_tells_the_rest_and_takes_no_other_folder() {
+    let _slot = process_slot();
+    let folder = Folder::new();
+    let sql = "CREATE INDEX by_age ON users (age);\nUPDATE users SET age = 1;\n";
+    folder.change("20261129T1030_a", sql);
+    let ran = folder.run(None, &["lint", "--fix"]).await;
+    assert!(
+        ran.code == 3
+            && ran.stderr.contains("edited ")
+            && ran.stderr.contains("expand.sql:1: [dml-bulk]"),
+        "{ran:?}"
+    );
+    assert_eq!(
+        folder.read("20261129T1030_a/migrate.sql"),
+        "CREATE INDEX CONCURRENTLY by_age ON users (age);\n"
+    );
+    folder.write(
+        "20261129T1030_a/expand.sql",
+        "UPDATE users SET age = 1 WHERE id = 1;\n",
+    );
+    let ran = folder.run(None, &["lint", "--fix"]).await;
+    assert!(
+        ran.code == 0 && ran.stderr.contains("nothing to edit"),
+        "{ran:?}"
+    );
+    folder.write("../plain/a.sql", "CREATE INDEX by_age ON users (age);\n");
+    let ran = folder.run(None, &["lint", "--fix", "plain"]).await;
+    assert!(
+        ran.code == 2 && ran.stderr.contains("--fix edits nothing else"),
+        "{ran:?}"
+    );
+}

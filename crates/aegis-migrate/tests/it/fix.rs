@@ -1,0 +1,374 @@
+//! `lint --fix`: what it makes is clean, the same when made again, and gives the structure of the original on a real server.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use aegis_migrate::change::{self, Phase};
+use aegis_migrate::fix;
+use aegis_migrate::lint::{Input, Known, run as lint};
+use aegis_migrate::set::Set;
+use aegis_migrate::shadow;
+use aegis_testkit::TestDb;
+
+const UNKNOWN: Known<'static> = Known {
+    server: 18,
+    catalog: None,
+};
+const ID: &str = "20261130T0900_a";
+
+/// What is there before each change.
+const BASE: &str = "CREATE SCHEMA app; SET search_path = app;
+    CREATE TABLE orgs (id bigint PRIMARY KEY, code text);
+    CREATE TABLE users (id bigint PRIMARY KEY, name text, age int, email text, org_id bigint, born date NOT NULL DEFAULT '2000-01-01');
+    CREATE INDEX users_name ON users (name);
+    CREATE INDEX users_age ON users (age);
+    INSERT INTO orgs VALUES (1, 'a'); INSERT INTO users VALUES (1, 'ada', 36, 'ada@example.org', 1);
+    RESET search_path";
+
+struct Case {
+    sql: &'static str,
+    /// Rules with a reason.
+    compatible: &'static [&'static str],
+    /// What a backfill would do.
+    between: &'static str,
+}
+
+const fn case(sql: &'static str, compatible: &'static [&'static str]) -> Case {
+    Case {
+        sql,
+        compatible,
+        between: "",
+    }
+}
+
+fn cases() -> Vec<Case> {
+    const WRITES: &[&str] = &["new-write-restriction"];
+    const NOT_NULL: &[&str] = &["set-not-null"];
+    vec![
+        case(
+            "-- by org\nCREATE INDEX users_org ON users (org_id); -- beside\nALTER TABLE users ADD COLUMN nick text;",
+            &[],
+        ),
+        case(
+            "CREATE INDEX IF NOT EXISTS users_mail ON users USING btree (lower(email)) WHERE age > 0",
+            &[],
+        ),
+        case(
+            "CREATE UNIQUE INDEX users_email ON users (email);\nALTER TABLE users ADD CONSTRAINT users_email_u UNIQUE USING INDEX users_email;",
+            WRITES,
+        ),
+        case("DROP INDEX users_name, users_age;", &[]),
+        case("REINDEX (VERBOSE) TABLE users;", &[]),
+        case(
+            "ALTER TABLE users ADD CONSTRAINT adult CHECK (age > 17);",
+            WRITES,
+        ),
+        case("ALTER TABLE users ADD CHECK (age > 17);", WRITES),
+        case(
+            "ALTER TABLE users ADD CHECK (age > 17 OR name <> '') NO INHERIT;",
+            WRITES,
+        ),
+        case(
+            "ALTER TABLE users ADD CONSTRAINT org FOREIGN KEY (org_id) REFERENCES orgs (id) ON DELETE CASCADE DEFERRABLE INITIALLY DEFERRED;",
+            WRITES,
+        ),
+        case(
+            "ALTER TABLE ONLY users ADD FOREIGN KEY (org_id) REFERENCES orgs;",
+            WRITES,
+        ),
+        case(
+            "ALTER TABLE users ALTER COLUMN name SET NOT NULL;",
+            NOT_NULL,
+        ),
+        case("ALTER TABLE users ALTER COLUMN name SET NOT NULL;", &[]),
+        case(
+            "ALTER TABLE users ADD CONSTRAINT users_mail UNIQUE (email);",
+            WRITES,
+        ),
+        case("ALTER TABLE users ADD UNIQUE (email, name);", WRITES),
+        case(
+            "ALTER TABLE users ADD CONSTRAINT users_mail UNIQUE (email) INCLUDE (name) DEFERRABLE INITIALLY DEFERRED;",
+            WRITES,
+        ),
+        case(
+            "CREATE TABLE logs (id bigint);\nALTER TABLE logs ADD PRIMARY KEY (id);\nALTER TABLE orgs DROP CONSTRAINT orgs_pkey;",
+            &[],
+        ),
+        case(
+            "ALTER TABLE users ADD COLUMN token uuid DEFAULT gen_random_uuid();",
+            &[],
+        ),
+        Case {
+            sql: "ALTER TABLE users ADD COLUMN token uuid NOT NULL DEFAULT gen_random_uuid();",
+            compatible: &[],
+            between: "UPDATE app.users SET token = gen_random_uuid() WHERE token IS NULL",
+        },
+        case(
+            "ALTER TABLE users ADD COLUMN level int DEFAULT 1 CONSTRAINT positive CHECK (level > 0);",
+            WRITES,
+        ),
+        case(
+            "ALTER TABLE users ADD COLUMN level int CHECK (level > 0) UNIQUE;",
+            WRITES,
+        ),
+        case(
+            "ALTER TABLE users ADD COLUMN \"Org\" bigint DEFAULT 1 REFERENCES orgs (id) ON DELETE SET NULL;",
+            WRITES,
+        ),
+        case(
+            "ALTER TABLE users ADD COLUMN a int, ADD COLUMN b uuid DEFAULT gen_random_uuid(), ADD CONSTRAINT c CHECK (a > 0);",
+            WRITES,
+        ),
+        case(
+            "ALTER TABLE orgs ADD CONSTRAINT orgs_code UNIQUE (code);\nALTER TABLE users ADD COLUMN org_code text;\nALTER TABLE users ADD CONSTRAINT by_code FOREIGN KEY (org_code) REFERENCES orgs (code);",
+            WRITES,
+        ),
+        case("ALTER TABLE users DROP COLUMN age;", &[]),
+        case(
+            "ALTER TABLE users ADD COLUMN nick text;\nDROP TABLE orgs CASCADE;",
+            &[],
+        ),
+        case(
+            "CREATE INDEX CONCURRENTLY users_org ON users (org_id);\nCOMMENT ON INDEX users_org IS 'by org';",
+            &[],
+        ),
+        case(
+            "ALTER TABLE users ADD CONSTRAINT adult CHECK (age > 17) NOT VALID;\nALTER TABLE users VALIDATE CONSTRAINT adult;",
+            WRITES,
+        ),
+    ]
+}
+
+fn write(folder: &Path, case: &Case) {
+    let at = folder.join(ID);
+    std::fs::create_dir_all(&at).unwrap();
+    let reasons: Vec<String> = case
+        .compatible
+        .iter()
+        .map(|rule| format!("{{ rule = \"{rule}\", reason = \"every version does\" }}"))
+        .collect();
+    let document = format!(
+        "# what it is for\nformat = 1\nid = \"{ID}\"\nschema = \"app\"\n\n[expand] # short\nsql = \"expand.sql\"\n{}",
+        if reasons.is_empty() {
+            String::new()
+        } else {
+            format!("compatible = [{}]\n", reasons.join(", "))
+        }
+    );
+    std::fs::write(at.join("change.toml"), document).unwrap();
+    std::fs::write(at.join("expand.sql"), case.sql).unwrap();
+}
+
+fn all_files(folder: &Path) -> BTreeMap<String, String> {
+    std::fs::read_dir(folder.join(ID))
+        .unwrap()
+        .map(|entry| {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+            (name, std::fs::read_to_string(&path).unwrap())
+        })
+        .collect()
+}
+
+fn input(path: &Path) -> Input {
+    Input {
+        path: path.to_path_buf(),
+        tool: None,
+        schema: "public".to_owned(),
+    }
+}
+
+#[test]
+fn what_is_made_is_clean_and_the_same_when_made_again() {
+    let mut wrong = Vec::new();
+    for case in cases() {
+        let place = tempfile::tempdir().unwrap();
+        write(place.path(), &case);
+        let before = lint(&input(place.path()), None, UNKNOWN).unwrap();
+        assert!(before.iter().any(|one| !one.passes), "{}", case.sql);
+        let fixed = fix::run(place.path(), UNKNOWN).unwrap();
+        let first = all_files(place.path());
+        if fixed.files.is_empty() || !fixed.told.is_empty() {
+            wrong.push(format!("{}: {:?}", case.sql, fixed.told));
+        }
+        for one in lint(&input(place.path()), None, UNKNOWN).unwrap() {
+            if !one.passes {
+                wrong.push(format!(
+                    "{}:\n  {} {:?}\n  {first:?}",
+                    case.sql, one.statement, one.rules
+                ));
+            }
+        }
+        let again = fix::run(&place.path().join(ID), UNKNOWN).unwrap();
+        if !again.files.is_empty() || all_files(place.path()) != first {
+            wrong.push(format!("{}: the second time {:?}", case.sql, again.files));
+        }
+        let document = &first["change.toml"];
+        assert!(document.starts_with("# what it is for\n"), "{document}");
+    }
+    assert!(
+        wrong.is_empty(),
+        "{} wrong:\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
+}
+
+#[tokio::test]
+async fn what_is_made_gives_the_structure_of_the_original_on_a_server() {
+    let mut wrong = Vec::new();
+    let db = TestDb::empty().await;
+    for case in cases() {
+        let place = tempfile::tempdir().unwrap();
+        write(place.path(), &case);
+        let mut structures = Vec::new();
+        for is_fixed in [false, true] {
+            if is_fixed {
+                fix::run(place.path(), UNKNOWN).unwrap();
+            }
+            db.admin
+                .batch_execute("DROP SCHEMA IF EXISTS app CASCADE")
+                .await
+                .unwrap();
+            db.admin.batch_execute(BASE).await.unwrap();
+            let set = Set::read(place.path()).unwrap();
+            let change = change::load(&place.path().join(ID)).unwrap();
+            for phase in [Phase::Expand, Phase::Migrate, Phase::Contract] {
+                if phase == Phase::Contract {
+                    db.admin.batch_execute(case.between).await.unwrap();
+                }
+                if change.has(phase)
+                    && let Err(error) = shadow::apply(&db.admin, &change, phase).await
+                {
+                    wrong.push(format!(
+                        "{}: {error:?}\n{:?}",
+                        case.sql,
+                        all_files(place.path())
+                    ));
+                }
+            }
+            structures.push(shadow::structure(&db.admin, &set, None).await.unwrap());
+        }
+        let [original, made] = structures.as_slice() else {
+            unreachable!();
+        };
+        let keys = original.elements.keys().chain(made.elements.keys());
+        let different: Vec<_> = keys
+            .filter(|key| original.elements.get(key) != made.elements.get(key))
+            .map(|key| {
+                format!(
+                    "{key:?}: {:?} / {:?}",
+                    original.elements.get(key),
+                    made.elements.get(key)
+                )
+            })
+            .collect();
+        if !different.is_empty() {
+            wrong.push(format!("{}: {}", case.sql, different.join("\n  ")));
+        }
+    }
+    assert!(
+        wrong.is_empty(),
+        "{} wrong:\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
+}
+
+#[test]
+fn what_is_sealed_is_told_and_never_edited() {
+    let place = tempfile::tempdir().unwrap();
+    let case = case("CREATE INDEX users_org ON users (org_id);\n", &[]);
+    write(place.path(), &case);
+    let set = Set::read(place.path()).unwrap();
+    let mut lock = set.lock.clone();
+    let at = set.unsealed().remove(0);
+    let sha256 = set.changes[&at.id].sha256(at.phase).unwrap();
+    lock.append(at, sha256);
+    std::fs::write(place.path().join("migrations.lock"), lock.text()).unwrap();
+    let before = all_files(place.path());
+    let fixed = fix::run(place.path(), UNKNOWN).unwrap();
+    assert_eq!(fixed.files, []);
+    assert_eq!(all_files(place.path()), before);
+    assert_eq!(fixed.told.len(), 1);
+    assert!(
+        fixed.told[0].what.starts_with("it is sealed") && fixed.told[0].line == 1,
+        "{:?}",
+        fixed.told
+    );
+}
+
+#[test]
+fn what_needs_a_person_is_told_with_its_place_and_left_as_it_is() {
+    for (sql, said) in [
+        (
+            "ALTER TABLE users ADD CONSTRAINT c CHECK (age > 0) NOT VALID;\n",
+            "[new-write-restriction]",
+        ),
+        ("UPDATE users SET age = 1;\n", "[dml-bulk]"),
+        (
+            "ALTER TABLE users ALTER age TYPE bigint;\n",
+            "[change-type-rewrite]",
+        ),
+        ("ALTER TABLE users RENAME name TO nick;\n", "[rename]"),
+        (
+            "ALTER TABLE users ADD n serial;\n",
+            "add n as a plain column",
+        ),
+        ("DROP INDEX users_name CASCADE;\n", "takes no CASCADE"),
+        (
+            "ALTER TABLE users ADD n int NOT NULL;\n",
+            "[add-required-column]",
+        ),
+    ] {
+        let place = tempfile::tempdir().unwrap();
+        write(place.path(), &case(sql, &[]));
+        let before = all_files(place.path());
+        let fixed = fix::run(place.path(), UNKNOWN).unwrap();
+        assert_eq!(fixed.files, [], "{sql}");
+        assert_eq!(all_files(place.path()), before);
+        assert_eq!(fixed.told.len(), 1, "{sql}: {:?}", fixed.told);
+        let told = &fixed.told[0];
+        assert!(told.what.contains(said), "{told:?}");
+        assert!(
+            told.file.ends_with("expand.sql") && told.line == 1,
+            "{told:?}"
+        );
+    }
+}
+
+#[test]
+fn what_waits_for_a_backfill_comes_after_it_and_old_files_are_added_to() {
+    let place = tempfile::tempdir().unwrap();
+    let at = place.path().join(ID);
+    let sql = "ALTER TABLE users ADD CONSTRAINT c CHECK (age > 0);\nCREATE INDEX i ON users (age);\nALTER TABLE users DROP COLUMN born;\n";
+    write(place.path(), &case(sql, &["new-write-restriction"]));
+    let more = "[migrate]\nsql = \"before.sql\"\n[backfill]\ntable = \"users\"\nkey = [\"id\"]\nstatement = \"fill.sql\"\n[contract]\nsql = \"last.sql\"\nobserve = \"1h\"\nevidence = [\"clients\"]\n";
+    let document = std::fs::read_to_string(at.join("change.toml")).unwrap() + more;
+    std::fs::write(at.join("change.toml"), document).unwrap();
+    std::fs::write(at.join("before.sql"), "ANALYZE users -- no end\n").unwrap();
+    let fill = "UPDATE users SET age = 1 WHERE id > :from AND id <= :to AND age IS NULL";
+    std::fs::write(at.join("fill.sql"), fill).unwrap();
+    std::fs::write(at.join("last.sql"), "DROP TABLE orgs;\n").unwrap();
+    let fixed = fix::run(place.path(), UNKNOWN).unwrap();
+    assert_eq!(fixed.told, []);
+    let files = all_files(place.path());
+    assert_eq!(
+        files["before.sql"],
+        "ANALYZE users -- no end\n;\nCREATE INDEX CONCURRENTLY i ON users (age);\n"
+    );
+    assert_eq!(
+        files["after_backfill.sql"],
+        "ALTER TABLE users VALIDATE CONSTRAINT c;\n"
+    );
+    assert_eq!(
+        files["last.sql"],
+        "DROP TABLE orgs;\nALTER TABLE users DROP COLUMN born;\n"
+    );
+    assert!(
+        lint(&input(place.path()), None, UNKNOWN)
+            .unwrap()
+            .iter()
+            .all(|one| one.passes)
+    );
+}
