@@ -1,5 +1,6 @@
 //! `aegis migrate` as a person or a pipeline meets it.
 
+mod contracting;
 mod developing;
 mod folder;
 mod linting;
