@@ -72,6 +72,8 @@ pub enum What {
         file: String,
         /// The query.
         sql: String,
+        /// The sides that a trigger of the change keeps alike, if it has one.
+        trigger: Option<Rule>,
     },
 }
 
@@ -97,10 +99,11 @@ impl Asked {
         hex(&hash.finalize())
     }
 
+    /// Whose trigger has to stay as it is.
     fn rule(&self) -> Option<&Rule> {
         match &self.what {
             What::Sides(rule) => Some(rule),
-            What::Query { .. } => None,
+            What::Query { trigger, .. } => trigger.as_ref(),
         }
     }
 }
@@ -235,7 +238,7 @@ async fn read(
     }
     transaction.batch_execute(&settings).await?;
     // Before the state is fixed by the first query: a table that is rewritten between both would look empty.
-    if let Some(rule) = asked.rule() {
+    if let What::Sides(rule) = &asked.what {
         sides::lock(transaction, &rule.table).await?;
     }
     let row = transaction
@@ -247,7 +250,7 @@ async fn read(
     };
     let counts = match &asked.what {
         What::Sides(rule) => sides::count(transaction, asked, rule, told).await?,
-        What::Query { file, sql } => vec![query::count(transaction, file, sql).await?],
+        What::Query { file, sql, .. } => vec![query::count(transaction, file, sql).await?],
     };
     Ok((state, counts))
 }

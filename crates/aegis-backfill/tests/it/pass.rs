@@ -155,6 +155,7 @@ async fn a_query_of_the_change_tells_what_is_missing_mismatching_and_orphaned() 
         asked(What::Query {
             file: "reconcile.sql".to_owned(),
             sql: sql.to_owned(),
+            trigger: Some(rule()),
         })
     };
     let sql = "SELECT id, CASE WHEN id < 3 THEN 'missing' WHEN id < 6 THEN 'mismatch' ELSE 'orphaned' END FROM t WHERE id < 8; -- all\n;\n";
@@ -180,6 +181,7 @@ async fn a_query_of_the_change_tells_what_is_missing_mismatching_and_orphaned() 
     passed(&db, &query("SELECT id FROM t")).await.unwrap_err();
     let kept = newest(&db.admin, CHANGE, Kind::Sql).await.unwrap().unwrap();
     assert!(kept.is_zero, "what failed is no result");
+    assert!(kept.trigger_sha256.is_some());
     assert_eq!(
         number(&db, "SELECT count(*) FROM aegis_migrate.reconcile_pass").await,
         2

@@ -28,6 +28,8 @@ pub struct Held {
     pub who: Who,
     /// A second connection to the same database, from which builds are watched. Optional; it holds nothing.
     pub watch: Option<Client>,
+    /// How long another run is waited for.
+    pub(crate) wait: Duration,
 }
 
 /// Who holds the mutex, as far as the server tells.
@@ -111,33 +113,7 @@ impl Held {
         name: &RunName,
         bound: Duration,
     ) -> Result<Self, MutexError> {
-        let started = Instant::now();
-        let mut pause = FIRST_PAUSE;
-        while !try_lock(&session, of).await? {
-            if started.elapsed() >= bound {
-                let holder = holder_in(&session, of).await?;
-                return Err(MutexError::Busy {
-                    holder: holder.map_or_else(
-                        || "a session that the server does not show".to_owned(),
-                        |one| one.to_string(),
-                    ),
-                    waited_s: started.elapsed().as_secs(),
-                });
-            }
-            // Jitter from the clock's nanoseconds: two pods that start together do not poll together.
-            let jitter = u64::from(started.elapsed().subsec_nanos()) % 50;
-            tokio::time::sleep(pause + Duration::from_millis(jitter)).await;
-            pause = (pause * 2).min(PAUSE_MAX);
-        }
-        let held: bool = session
-            .client
-            .query_one(include_str!("../../sql/mutex/held.sql"), &[&of.key()])
-            .await
-            .and_then(|row| row.try_get(0))
-            .map_err(MutexError::Database)?;
-        if !held {
-            return Err(MutexError::NotHeld);
-        }
+        poll(&session, of, bound).await?;
         let ledger = ledger::take(&session.client, of, &name.run, &name.application_name()).await?;
         let who = Who {
             ledger: of,
@@ -152,7 +128,48 @@ impl Held {
             ledger,
             who,
             watch: None,
+            wait: bound,
         })
+    }
+
+    /// Lets others have the mutex while this run does what needs none. Nothing of the ledger may be written until
+    /// [`Self::step_back`].
+    pub(crate) async fn step_aside(&mut self) -> Result<(), MutexError> {
+        let unlocked: bool = self
+            .session
+            .client
+            .query_one(
+                include_str!("../../sql/mutex/unlock.sql"),
+                &[&self.who.ledger.key()],
+            )
+            .await
+            .and_then(|row| row.try_get(0))
+            .map_err(MutexError::Database)?;
+        if unlocked {
+            Ok(())
+        } else {
+            Err(MutexError::NotHeld)
+        }
+    }
+
+    /// Polls for the mutex again, with a new epoch. What the ledger said before may not be true any more.
+    pub(crate) async fn step_back(&mut self) -> Result<(), MutexError> {
+        let of = self.who.ledger;
+        poll(&self.session, of, self.wait).await?;
+        let name = RunName {
+            run: self.who.run.clone(),
+            by: self.who.by.clone(),
+            release: self.who.release.clone(),
+        };
+        self.ledger = ledger::take(
+            &self.session.client,
+            of,
+            &name.run,
+            &name.application_name(),
+        )
+        .await?;
+        self.who.epoch = self.ledger.epoch;
+        Ok(())
     }
 
     /// Gives the mutex back. What goes wrong here hides no earlier error: it is told only.
@@ -171,6 +188,39 @@ impl Held {
             Ok(false) => tracing::error!("the mutex was not held any more when it was given back"),
             Err(error) => tracing::warn!(%error, "the mutex goes with the session"),
         }
+    }
+}
+
+/// Polls for the mutex for at most `bound`.
+async fn poll(session: &Direct, of: LedgerName, bound: Duration) -> Result<(), MutexError> {
+    let started = Instant::now();
+    let mut pause = FIRST_PAUSE;
+    while !try_lock(session, of).await? {
+        if started.elapsed() >= bound {
+            let holder = holder_in(session, of).await?;
+            return Err(MutexError::Busy {
+                holder: holder.map_or_else(
+                    || "a session that the server does not show".to_owned(),
+                    |one| one.to_string(),
+                ),
+                waited_s: started.elapsed().as_secs(),
+            });
+        }
+        // Jitter from the clock's nanoseconds: two pods that start together do not poll together.
+        let jitter = u64::from(started.elapsed().subsec_nanos()) % 50;
+        tokio::time::sleep(pause + Duration::from_millis(jitter)).await;
+        pause = (pause * 2).min(PAUSE_MAX);
+    }
+    let held: bool = session
+        .client
+        .query_one(include_str!("../../sql/mutex/held.sql"), &[&of.key()])
+        .await
+        .and_then(|row| row.try_get(0))
+        .map_err(MutexError::Database)?;
+    if held {
+        Ok(())
+    } else {
+        Err(MutexError::NotHeld)
     }
 }
 

@@ -381,7 +381,7 @@ async fn sources(
 ) -> Result<Vec<(SourceFile, Option<Class>)>, RunError> {
     let mut sources = Vec::new();
     for part in change.parts(Phase::Contract) {
-        sources.extend(source_of(client, change, part, false).await?);
+        sources.extend(source_of(client, change, part).await?);
     }
     Ok(sources)
 }

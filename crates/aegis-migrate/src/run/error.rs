@@ -1,5 +1,8 @@
 //! Why a run ends early, with the exit codes of the design.
 
+use aegis_backfill::job::JobError;
+use aegis_backfill::pass::PassError;
+
 use crate::change::Problems;
 use crate::ledger::LedgerError;
 use crate::mutex::MutexError;
@@ -121,6 +124,22 @@ pub enum RunError {
         /// What does not fit.
         source: aegis_backfill::sync::SyncError,
     },
+    /// The backfill.
+    #[error(transparent)]
+    Backfill(#[from] JobError),
+    /// The reconciliation.
+    #[error(transparent)]
+    Pass(#[from] PassError),
+    /// It counted something.
+    #[error("the reconciliation of {change} is not zero: {counted}; {way_out}")]
+    NotZero {
+        /// The change.
+        change: String,
+        /// What was counted.
+        counted: String,
+        /// What to do.
+        way_out: String,
+    },
     /// A part that this release does not run.
     #[error("{what} of {change} is not run by this release; nothing after it was run")]
     NotRun {
@@ -166,7 +185,9 @@ impl RunError {
             Self::Unknown { .. } | Self::Structure(StructureError::Unprovable { .. }) => 15,
             Self::Ledger(LedgerError::Fenced { .. }) => 16,
             Self::Session(_) | Self::Mutex(MutexError::NotHeld) => 17,
-            Self::Evidence(_) => 18,
+            Self::Evidence(_) | Self::NotZero { .. } | Self::Pass(PassError::Touched { .. }) => 18,
+            Self::Backfill(error) => of_job(error),
+            Self::Pass(PassError::Asked(_) | PassError::Word { .. }) => 2,
             Self::AheadRefused { .. } => 19,
             Self::Requires(_) => 21,
             Self::Interrupted => 22,
@@ -175,7 +196,20 @@ impl RunError {
             | Self::Ledger(_)
             | Self::Structure(_)
             | Self::Catalog(_)
+            | Self::Pass(_)
             | Self::Database(_) => 20,
         }
+    }
+}
+
+fn of_job(error: &JobError) -> u8 {
+    match error {
+        JobError::Busy { .. } => 10,
+        JobError::OtherSpec { .. } => 11,
+        JobError::Fenced { .. } => 16,
+        JobError::Connect(_) => 17,
+        JobError::Precondition(_) => 21,
+        JobError::Cancelled { .. } => 22,
+        _ => 20,
     }
 }

@@ -5,6 +5,7 @@
 //! first run has ended whole.
 
 pub mod contract;
+pub mod data;
 mod error;
 mod fresh;
 mod locks;
@@ -182,9 +183,7 @@ async fn open_lines(
 ) -> Result<Summary, RunError> {
     set.sealed()?;
     let fresh = held.ledger.fresh;
-    let who = held.who.clone();
-    let client = &mut held.session.client;
-    let stands = standing(set, &recorded_in(client, who.ledger).await.map_err(baseline)?);
+    let mut stands = stands(held, set).await?;
     if let Some(done) = refused(&stands, phase, held.ledger.dev, fresh)? {
         return Ok(Summary {
             outcome: done,
@@ -192,39 +191,42 @@ async fn open_lines(
             reconciled: 0,
             version: stands.version(),
             fresh,
-            epoch: who.epoch,
+            epoch: held.who.epoch,
         });
     }
-    let steps = ledger::steps(client, who.ledger).await?;
+    let mut steps = ledger::steps(&held.session.client, held.who.ledger).await?;
+    let mut epoch = held.who.epoch;
     let (mut applied, mut reconciled) = (0, 0);
     let mut done_lines = 0;
     for (line, change) in set.lines() {
+        // The mutex was somebody else's while rows were moved.
+        if held.who.epoch != epoch {
+            epoch = held.who.epoch;
+            stands = self::stands(held, set).await?;
+            steps = ledger::steps(&held.session.client, held.who.ledger).await?;
+        }
         let is_open = stands.of(&line.at).is_some_and(|state| !state.is_done());
         if !is_open || !(fresh || line.at.phase == phase) {
             continue;
         }
         let mut running = Running {
-            client,
-            watch: held.watch.as_mut(),
-            pid: held.session.pid,
-            who: &who,
             server: u32::try_from(held.session.version_num / 10_000).unwrap_or(0),
+            held,
             fresh,
             ladder,
             told,
         };
-        let counts = of_line(&mut running, line, change, &steps).await?;
+        let counts = of_line(&mut running, line, change, &mut steps).await?;
         applied += counts.0;
         reconciled += counts.1;
         done_lines += 1;
     }
     if fresh {
-        let transaction = client.transaction().await?;
-        ledger::fence(&transaction, &who).await?;
-        ledger::settled(&transaction, &who).await?;
+        let transaction = held.session.client.transaction().await?;
+        ledger::fence(&transaction, &held.who).await?;
+        ledger::settled(&transaction, &held.who).await?;
         transaction.commit().await?;
     }
-    let stands = standing(set, &recorded_in(client, who.ledger).await.map_err(baseline)?);
     let summary = Summary {
         outcome: if done_lines > 0 {
             Outcome::Applied
@@ -233,13 +235,13 @@ async fn open_lines(
         },
         applied,
         reconciled,
-        version: stands.version(),
+        version: self::stands(held, set).await?.version(),
         fresh,
-        epoch: who.epoch,
+        epoch: held.who.epoch,
     };
     tell(
-        client,
-        &who,
+        &mut held.session.client,
+        &held.who,
         told,
         json!({ "event": "ended", "summary": summary }),
     )
@@ -247,7 +249,14 @@ async fn open_lines(
     Ok(summary)
 }
 
-fn baseline(error: crate::baseline::BaselineError) -> RunError {
+async fn stands(held: &Held, set: &Set) -> Result<Standing, RunError> {
+    let recorded = recorded_in(&held.session.client, held.who.ledger)
+        .await
+        .map_err(baseline)?;
+    Ok(standing(set, &recorded))
+}
+
+pub(crate) fn baseline(error: crate::baseline::BaselineError) -> RunError {
     match error {
         crate::baseline::BaselineError::Sql(error) => RunError::Database(error),
         other => RunError::Ledger(ledger::LedgerError::Unreadable {
@@ -298,12 +307,7 @@ fn refused(
 
 /// A run under way.
 struct Running<'a> {
-    client: &'a mut Client,
-    /// The second connection, where there is one.
-    watch: Option<&'a mut Client>,
-    /// The process of the first.
-    pid: i32,
-    who: &'a Who,
+    held: &'a mut Held,
     server: u32,
     fresh: bool,
     ladder: &'a Ladder,
@@ -314,13 +318,10 @@ async fn of_line(
     running: &mut Running<'_>,
     line: &LockLine,
     change: &Change,
-    steps: &[StepRow],
+    steps: &mut Vec<StepRow>,
 ) -> Result<(u32, u32), RunError> {
     let Running {
-        client,
-        watch,
-        pid,
-        who,
+        held,
         server,
         fresh,
         ladder,
@@ -344,8 +345,18 @@ async fn of_line(
         .collect();
     let (mut applied, mut reconciled, mut ordinal) = (0, 0, 0);
     for part in change.parts(phase) {
+        if let Some(rows) = data::Rows::of(part) {
+            // A fresh database has no rows to move.
+            if !fresh {
+                data::run(held, change, rows, told).await?;
+                // Somebody else may have run meanwhile.
+                *steps = ledger::steps(&held.session.client, held.who.ledger).await?;
+            }
+            continue;
+        }
         // Part by part: what is generated asks the catalog for what the part before has made.
-        let Some((source, generated)) = source_of(client, change, part, fresh).await? else {
+        let client = &mut held.session.client;
+        let Some((source, generated)) = source_of(client, change, part).await? else {
             continue;
         };
         let mut works = Vec::new();
@@ -385,42 +396,43 @@ async fn of_line(
         }
         if source.atomic == Some(true) {
             let all: Vec<Work<'_>> = works.into_iter().map(|(work, _)| work).collect();
-            step::run(client, &all, who, fresh, ladder).await?;
+            step::run(&mut held.session.client, &all, &held.who, fresh, ladder).await?;
             for work in &all {
                 applied += 1;
-                tell(client, who, told, json!({ "event": "step", "step": work.name(), "state": "applied", "file": work.step.file, "line": work.step.line })).await?;
+                tell(&mut held.session.client, &held.who, told, json!({ "event": "step", "step": work.name(), "state": "applied", "file": work.step.file, "line": work.step.line })).await?;
             }
             continue;
         }
         for (work, begun) in works {
             let state = if work.statement.transactional() {
-                step::run(client, std::slice::from_ref(&work), who, fresh, ladder).await?;
+                let one = std::slice::from_ref(&work);
+                step::run(&mut held.session.client, one, &held.who, fresh, ladder).await?;
                 StepState::Applied
             } else {
-                let pid = *pid;
+                let pid = held.session.pid;
                 let outside = Outside {
-                    who,
+                    who: &held.who,
                     begun,
                     fresh,
-                    watch: watch.as_mut().map(|client| Watch { client, pid }),
+                    watch: held.watch.as_mut().map(|client| Watch { client, pid }),
                 };
-                outside::run(client, &work, outside, told).await?
+                outside::run(&mut held.session.client, &work, outside, told).await?
             };
             if state == StepState::Reconciled {
                 reconciled += 1;
             } else {
                 applied += 1;
             }
-            tell(client, who, told, json!({ "event": "step", "step": work.name(), "state": state.name(), "file": work.step.file, "line": work.step.line })).await?;
+            tell(&mut held.session.client, &held.who, told, json!({ "event": "step", "step": work.name(), "state": state.name(), "file": work.step.file, "line": work.step.line })).await?;
         }
     }
-    let transaction = client.transaction().await?;
-    ledger::fence(&transaction, who).await?;
-    ledger::phase_done(&transaction, &line.at, &line.sha256, ordinal, who).await?;
+    let transaction = held.session.client.transaction().await?;
+    ledger::fence(&transaction, &held.who).await?;
+    ledger::phase_done(&transaction, &line.at, &line.sha256, ordinal, &held.who).await?;
     transaction.commit().await?;
     tell(
-        client,
-        who,
+        &mut held.session.client,
+        &held.who,
         told,
         json!({ "event": "phase", "phase": line.at.to_string(), "steps": ordinal }),
     )
@@ -428,19 +440,12 @@ async fn of_line(
     Ok((applied, reconciled))
 }
 
-/// The statements of a part, and their class when this tool has made them; `None`: there is nothing to do.
+/// The statements of a part, and their class when this tool has made them; `None`: it has none.
 async fn source_of(
     client: &mut Client,
     change: &Change,
     part: Part<'_>,
-    fresh: bool,
 ) -> Result<Option<(SourceFile, Option<Class>)>, RunError> {
-    let not_run = |what| {
-        Err(RunError::NotRun {
-            change: change.id.to_string(),
-            what,
-        })
-    };
     match part {
         Part::Sql { key, file } => {
             let read =
@@ -449,14 +454,11 @@ async fn source_of(
         }
         Part::Sync(_) => Ok(Some((sync::begin(client, change).await?, Some(Class::A)))),
         Part::EndSync(_) => Ok(Some((sync::end(change)?, Some(Class::D)))),
-        // A fresh database has no rows to move.
-        Part::Backfill(_) | Part::Reconcile(_) if fresh => Ok(None),
-        Part::Backfill(_) => not_run("[backfill]"),
-        Part::Reconcile(_) => not_run("[reconcile]"),
+        Part::Backfill(_) | Part::Reconcile(_) => Ok(None),
     }
 }
 
-fn of_statement(line: &LockLine, source: &SourceFile, statement: &Statement, ordinal: i32) -> Step {
+pub(crate) fn of_statement(line: &LockLine, source: &SourceFile, statement: &Statement, ordinal: i32) -> Step {
     Step {
         at: line.at.clone(),
         ordinal,

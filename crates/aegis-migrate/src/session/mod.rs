@@ -5,6 +5,9 @@
 
 mod sniff;
 
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::TcpStream;
@@ -45,7 +48,13 @@ pub struct Direct {
     pub version: String,
     /// Ends what the session is doing.
     pub cancel: CancelToken,
+    again: Option<Again>,
 }
+
+/// Makes another session of the same target, under a name.
+type Again = Arc<dyn Fn(String) -> Connecting + Send + Sync>;
+/// A session that is being made and proven.
+pub type Connecting = Pin<Box<dyn Future<Output = Result<Direct, SessionError>> + Send>>;
 
 /// Why a session cannot be a runner's.
 #[derive(Debug, thiserror::Error)]
@@ -139,6 +148,37 @@ impl Direct {
     /// Connects and proves. `application_name` names the runner to whoever looks at pg_stat_activity.
     pub async fn connect<M>(
         config: &Config,
+        tls: M,
+        application_name: &str,
+    ) -> Result<Self, SessionError>
+    where
+        M: MakeTlsConnect<Sniffed<TcpStream>> + Clone + Send + Sync + 'static,
+        M::Stream: Unpin + Send + 'static,
+        M::TlsConnect: Send,
+        <M::TlsConnect as tokio_postgres::tls::TlsConnect<Sniffed<TcpStream>>>::Future:
+            Send + 'static,
+        <M::TlsConnect as tokio_postgres::tls::TlsConnect<Sniffed<TcpStream>>>::Error: Send,
+    {
+        let mut direct = Self::once(config, tls.clone(), application_name).await?;
+        direct.again = Some(again(config.clone(), tls));
+        Ok(direct)
+    }
+
+    /// What makes another session of the same target, proven like this one. It shares nothing with it, so losing this one does not end
+    /// the other.
+    pub fn again(&self) -> impl Fn(String) -> Connecting + Send + Sync + 'static {
+        let again = self.again.clone();
+        move |name| match &again {
+            Some(again) => again(name),
+            None => Box::pin(std::future::ready(Err(SessionError::Unreachable {
+                place: "the target".to_owned(),
+                why: "this session is another one's and makes none".to_owned(),
+            }))),
+        }
+    }
+
+    async fn once<M>(
+        config: &Config,
         mut tls: M,
         application_name: &str,
     ) -> Result<Self, SessionError>
@@ -217,6 +257,20 @@ impl Direct {
     pub fn major(&self) -> u32 {
         u32::try_from(self.version_num / 10_000).unwrap_or(0)
     }
+}
+
+fn again<M>(config: Config, tls: M) -> Again
+where
+    M: MakeTlsConnect<Sniffed<TcpStream>> + Clone + Send + Sync + 'static,
+    M::Stream: Unpin + Send + 'static,
+    M::TlsConnect: Send,
+    <M::TlsConnect as tokio_postgres::tls::TlsConnect<Sniffed<TcpStream>>>::Future: Send + 'static,
+    <M::TlsConnect as tokio_postgres::tls::TlsConnect<Sniffed<TcpStream>>>::Error: Send,
+{
+    Arc::new(move |name| {
+        let (config, tls) = (config.clone(), tls.clone());
+        Box::pin(async move { Direct::once(&config, tls, &name).await })
+    })
 }
 
 async fn dial(config: &Config, host: &str, port: u16) -> std::io::Result<TcpStream> {
@@ -320,6 +374,7 @@ async fn prove(
         version,
         cancel: client.cancel_token(),
         client,
+        again: None,
     })
 }
 

@@ -1,0 +1,266 @@
+//! Rows: the backfill and the reconciliation of a change, as `aegis-backfill` understands them.
+//!
+//! Invariants: the mutex is not held while rows are moved or counted, so an expand of another change can run; the job and the pass have
+//! sessions of their own; after them the mutex is taken again, with a new epoch.
+
+use std::path::Path;
+use std::time::Duration;
+
+use aegis_backfill::job::{self, BatchSize, Connecting, JobError, Ports, Report, Spec, Who, Write};
+use aegis_backfill::pass::{self, Asked, Count, What};
+use aegis_backfill::throttle::Limits;
+use aegis_catalog::Name;
+use serde_json::{Value, json};
+
+use super::{RunError, tell};
+use crate::change::{CHANGE_FILE, Change, OnUnknown, Part, Throttle};
+use crate::ledger;
+use crate::mutex::Held;
+use crate::session::{Direct, SessionError};
+
+/// Hears of progress.
+type Told<'a> = &'a mut (dyn FnMut(&Value) + Send);
+
+/// What is done with rows.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Rows {
+    /// They are moved.
+    Backfill,
+    /// They are counted.
+    Reconcile,
+}
+
+impl Rows {
+    /// What a part does with rows; none: it is statements.
+    pub(super) fn of(part: Part<'_>) -> Option<Self> {
+        match part {
+            Part::Backfill(_) => Some(Self::Backfill),
+            Part::Reconcile(_) => Some(Self::Reconcile),
+            Part::Sql { .. } | Part::Sync(_) | Part::EndSync(_) => None,
+        }
+    }
+}
+
+/// Moves or counts, without the mutex meanwhile.
+pub(super) async fn run(
+    held: &mut Held,
+    change: &Change,
+    rows: Rows,
+    told: Told<'_>,
+) -> Result<(), RunError> {
+    let who = of_run(&held.who);
+    held.step_aside().await?;
+    let mut wrong = None;
+    let done = match rows {
+        Rows::Backfill => backfill(&held.session, change, &who, held.wait, told)
+            .await
+            .map(|report| json!({ "event": "backfill_done", "change": change.id.to_string(), "report": report })),
+        Rows::Reconcile => reconcile(&held.session, change, &who, told)
+            .await
+            .map(|counts| {
+                wrong = is_wrong(&counts).then(|| words(&counts));
+                json!({ "event": "reconciled", "change": change.id.to_string(), "counts": counts })
+            }),
+    };
+    // Also after an error: who ends the run gives back what it holds, and writes the last event under its epoch.
+    let back = held.step_back().await;
+    let event = done?;
+    back?;
+    tell(&mut held.session.client, &held.who, told, event).await?;
+    match wrong {
+        None => Ok(()),
+        Some(counted) => Err(RunError::NotZero {
+            change: change.id.to_string(),
+            counted,
+            way_out: way_out(change),
+        }),
+    }
+}
+
+/// Runs the backfill of a change to its end, in sessions of its own.
+///
+/// # Errors
+/// See [`JobError`]; what was committed stays.
+pub async fn backfill(
+    session: &Direct,
+    change: &Change,
+    who: &Who,
+    wait: Duration,
+    told: Told<'_>,
+) -> Result<Report, RunError> {
+    let spec = spec(change)?;
+    let again = session.again();
+    let name = name("aegis backfill", who);
+    let connect = move || -> Connecting {
+        let made = again(name.clone());
+        Box::pin(async move {
+            let direct = made.await.map_err(|error| whole(&error))?;
+            Ok(direct.client)
+        })
+    };
+    let limits = || throttle(change).map(|limits| limits_of(&limits));
+    let ports = Ports {
+        connect: &connect,
+        limits: &limits,
+        wait,
+    };
+    Ok(job::run(ports, &spec, who, told).await?)
+}
+
+/// Counts what is not right, in a session of its own, and keeps the result.
+///
+/// # Errors
+/// See [`pass::PassError`].
+pub async fn reconcile(
+    session: &Direct,
+    change: &Change,
+    who: &Who,
+    told: Told<'_>,
+) -> Result<Vec<Count>, RunError> {
+    let asked = asked(change)?;
+    let mut direct = session.again()(name("aegis reconcile", who)).await?;
+    Ok(pass::run(&mut direct.client, &asked, who, told).await?)
+}
+
+/// What to do about rows that are wrong.
+pub fn way_out(change: &Change) -> String {
+    let id = &change.id;
+    if change.backfill.is_some() {
+        format!(
+            "`aegis migrate reconcile {id}` names some of them; when their cause is mended, `aegis migrate backfill retry --restart {id}` and run again"
+        )
+    } else {
+        format!("`aegis migrate reconcile {id}` names some of them; mend them and run again")
+    }
+}
+
+/// Whether the count that a phase needs is not zero. `forward` is for the switch: before it, a new program may have written already.
+pub fn is_wrong(counts: &[Count]) -> bool {
+    counts
+        .iter()
+        .any(|count| count.kind != pass::Kind::Forward && !count.is_zero())
+}
+
+/// What was counted, in words.
+pub fn words(counts: &[Count]) -> String {
+    let words: Vec<String> = counts.iter().map(Count::words).collect();
+    words.join("; ")
+}
+
+fn of_run(who: &ledger::Who) -> Who {
+    Who {
+        run: who.run.clone(),
+        by: who.by.clone(),
+        release: who.release.clone(),
+    }
+}
+
+/// As it stands in pg_stat_activity, which keeps 63 bytes.
+fn name(what: &str, who: &Who) -> String {
+    let mut name = format!("{what}/{}/{}", who.release, who.run);
+    while name.len() > 63 {
+        name.pop();
+    }
+    name
+}
+
+fn whole(error: &SessionError) -> String {
+    let mut text = error.to_string();
+    let mut below = std::error::Error::source(error);
+    while let Some(cause) = below {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        below = cause.source();
+    }
+    text
+}
+
+/// The job of a change.
+///
+/// # Errors
+/// When it has none.
+pub fn spec(change: &Change) -> Result<Spec, RunError> {
+    let none = || {
+        RunError::Backfill(JobError::Precondition(format!(
+            "{} has no [backfill]",
+            change.id
+        )))
+    };
+    let backfill = change.backfill.as_ref().ok_or_else(none)?;
+    let write = match (&backfill.statement, change.sync_rule()) {
+        (Some(file), _) => Write::Statement {
+            file: format!("{}/{file}", change.path),
+            sql: change.file(file).ok_or_else(none)?.text.clone(),
+        },
+        (None, Some(rule)) => Write::Forward(rule),
+        (None, None) => return Err(none()),
+    };
+    Ok(Spec {
+        change: change.id.to_string(),
+        schema: change.schema.clone(),
+        table: Name::new(&change.schema, change.backfill_table().ok_or_else(none)?),
+        key: backfill.key.clone(),
+        write,
+        run_as: change.run_as.clone(),
+        batch: BatchSize {
+            start: backfill.batch.start,
+            max: backfill.batch.max,
+            target_ms: backfill.batch.target_ms,
+        },
+    })
+}
+
+fn asked(change: &Change) -> Result<Asked, RunError> {
+    let none = || {
+        RunError::Pass(pass::PassError::Asked(format!(
+            "{} has no [reconcile]",
+            change.id
+        )))
+    };
+    let reconcile = change.reconcile.as_ref().ok_or_else(none)?;
+    let what = match (&reconcile.sql, change.sync_rule()) {
+        (Some(file), trigger) => What::Query {
+            file: format!("{}/{file}", change.path),
+            sql: change.file(file).ok_or_else(none)?.text.clone(),
+            trigger,
+        },
+        (None, Some(rule)) => What::Sides(rule),
+        (None, None) => return Err(none()),
+    };
+    Ok(Asked {
+        change: change.id.to_string(),
+        schema: change.schema.clone(),
+        run_as: change.run_as.clone(),
+        key: change
+            .backfill
+            .as_ref()
+            .map(|backfill| backfill.key.clone())
+            .unwrap_or_default(),
+        what,
+    })
+}
+
+/// `[throttle]` as it stands in the file now: it is not hashed, so it may be changed while rows are moved. A change that is not a
+/// folder here has the one that it was read with.
+fn throttle(change: &Change) -> Result<Throttle, String> {
+    let folder = Path::new(&change.path);
+    if !folder.join(CHANGE_FILE).is_file() {
+        return Ok(change.throttle.clone());
+    }
+    crate::change::load(folder)
+        .map(|now| now.throttle)
+        .map_err(|problems| problems.to_string())
+}
+
+fn limits_of(throttle: &Throttle) -> Limits {
+    Limits {
+        max_lag_bytes: throttle.max_lag_bytes,
+        max_slot_bytes: throttle.max_slot_bytes,
+        max_wal_bytes_s: throttle.max_wal_bytes_s,
+        max_active: throttle.max_active,
+        autovacuum: throttle.autovacuum.unwrap_or(false),
+        query: throttle.query.clone(),
+        file: throttle.file.clone(),
+        go_on_unknown: throttle.on_unknown == OnUnknown::Continue,
+    }
+}
