@@ -41,6 +41,9 @@ struct Arguments {
     /// Size of the inputs of throughput, submit and profile.
     #[arg(long, default_value_t = 26, value_parser = clap::value_parser!(u32).range(26..=200_000))]
     input_bytes: u32,
+    /// Rows of the backfill.
+    #[arg(long, default_value_t = 10_000_000, value_parser = clap::value_parser!(u32).range(100_000..=1_000_000_000))]
+    rows: u32,
     /// Fetches PostgreSQL when there is none.
     #[arg(long)]
     fetch_postgres: bool,
@@ -57,6 +60,12 @@ enum Role {
         url: String,
         /// Its lease, in milliseconds.
         ttl_ms: u64,
+    },
+    /// A backfill in a process of its own, to be killed.
+    #[command(hide = true)]
+    Backfill {
+        /// Where the database is.
+        url: String,
     },
     /// Aegis and its peers on the same work, on one private PostgreSQL.
     Peers(peers::PeersArguments),
@@ -78,6 +87,9 @@ fn main() -> anyhow::Result<()> {
     match arguments.role {
         Some(Role::Worker { url, ttl_ms }) => {
             return runtime.block_on(takeover::worker_process(&url, ttl_ms));
+        }
+        Some(Role::Backfill { url }) => {
+            return runtime.block_on(migrate::backfill_process(&url));
         }
         Some(Role::Peers(arguments)) => return runtime.block_on(peers::run(&arguments)),
         Some(Role::Driver(arguments)) => return runtime.block_on(peers::drive(&arguments)),
@@ -114,7 +126,7 @@ fn main() -> anyhow::Result<()> {
                     .await?
                 }
                 "idle" => idle::measure(&setting).await?,
-                "migrate" => migrate::measure(&setting, arguments.rounds).await?,
+                "migrate" => migrate::measure(&setting, arguments.rounds, arguments.rows).await?,
                 "lane-check" => lane_check::measure(&setting).await?,
                 _ => takeover::measure(&setting).await?,
             };

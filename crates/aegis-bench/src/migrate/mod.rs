@@ -1,7 +1,8 @@
-//! `aegis migrate`: lint, and an expand below writers.
+//! `aegis migrate`: lint, an expand below writers, a backfill and its kills.
 //!
 //! Each figure has a database of its own on the server of the run.
 
+mod backfill;
 mod expand;
 mod lint;
 
@@ -18,10 +19,17 @@ use tokio_postgres::{Client, NoTls};
 use crate::Figures;
 use crate::setting::Setting;
 
+pub(crate) use backfill::process as backfill_process;
+
 /// All of them.
-pub(crate) async fn measure(setting: &Setting, rounds: usize) -> anyhow::Result<Figures> {
+pub(crate) async fn measure(
+    setting: &Setting,
+    rounds: usize,
+    rows: u32,
+) -> anyhow::Result<Figures> {
     let mut figures = lint::measure(rounds)?;
     figures.extend(expand::measure(setting).await?);
+    figures.extend(backfill::measure(setting, rows).await?);
     Ok(figures)
 }
 
