@@ -1,0 +1,221 @@
+//! `aegis migrate backfill`: how the jobs that move rows stand, and what people tell them.
+//!
+//! Invariants: it needs no folder and no mutex, since a job is told while it runs; what was told holds when the command ends.
+
+use aegis_backfill::job::control::{self, Command, ControlError, FailedRow, Status};
+use aegis_migrate::change::ChangeId;
+use aegis_migrate::ledger;
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+use tokio_postgres::Client;
+
+use super::{Place, connect};
+use crate::commands::find;
+use crate::commands::lane::pause::reason;
+use crate::exit::Exit;
+use crate::failure::{Failure, chain};
+use crate::output::note;
+
+/// Below its help.
+pub(crate) const AFTER: &str = "`aegis migrate run --phase migrate` runs the jobs. One that is paused keeps its runner, which waits; without a runner it is \
+    paused still when the next one comes. Nothing that was committed is taken back by any of these.";
+
+/// Failed rows that are shown.
+const FAILED_SHOWN: i64 = 20;
+
+#[derive(Debug, Args)]
+pub(crate) struct BackfillArguments {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Shows the jobs of a database, or one with the rows that could not be moved.
+    Status(StatusArguments),
+    /// No more batches until it is resumed.
+    Pause(TellArguments),
+    /// Goes on.
+    Resume(TellArguments),
+    /// Ends it where it is.
+    Cancel(TellArguments),
+    /// Lets one that failed or was cancelled run again: first the rows that could not be moved, then from where it was.
+    Retry(RetryArguments),
+}
+
+#[derive(Debug, Args)]
+struct StatusArguments {
+    /// The change.
+    #[arg(value_name = "ID")]
+    id: Option<ChangeId>,
+}
+
+#[derive(Debug, Args)]
+struct TellArguments {
+    /// The change.
+    #[arg(value_name = "ID")]
+    id: ChangeId,
+    /// Why; kept with who.
+    #[arg(long)]
+    reason: String,
+    /// Who; default: the user of the shell.
+    #[arg(long)]
+    actor: Option<String>,
+}
+
+#[derive(Debug, Args)]
+struct RetryArguments {
+    #[command(flatten)]
+    tell: TellArguments,
+    /// From the first row on, also of a job that is done: for rows that a reconciliation has found. What agrees is left alone; a
+    /// statement of your own runs again over every row.
+    #[arg(long)]
+    restart: bool,
+}
+
+pub(crate) async fn run(arguments: &BackfillArguments, place: &Place<'_>) -> Result<Exit, Failure> {
+    let client = connect(place.database.direct()?).await?;
+    let (tell, command) = match &arguments.verb {
+        Verb::Status(status) => return shown(&client, status.id.as_ref(), place).await,
+        Verb::Pause(tell) => (tell, Command::Pause),
+        Verb::Resume(tell) => (tell, Command::Resume),
+        Verb::Cancel(tell) => (tell, Command::Cancel),
+        Verb::Retry(retry) if retry.restart => (&retry.tell, Command::Restart),
+        Verb::Retry(retry) => (&retry.tell, Command::Retry),
+    };
+    let why = reason(&tell.reason, "why it is told so")?;
+    let by = find::actor(tell.actor.clone());
+    if ledger::find(&client)
+        .await
+        .map_err(|error| Failure::new(Exit::Migrate(20), chain(&error)))?
+        .is_none()
+    {
+        return Err(failure(&ControlError::NoJob {
+            change: tell.id.to_string(),
+        }));
+    }
+    let moved = control::tell(&client, tell.id.as_str(), command, &by, why)
+        .await
+        .map_err(|error| failure(&error))?;
+    let outcome = if moved { "applied" } else { "nothing" };
+    let state = control::status(&client, Some(tell.id.as_str()))
+        .await
+        .map_err(|error| failure(&error.into()))?
+        .pop()
+        .map_or_else(|| "forgotten".to_owned(), |job| job.state);
+    place.output.one(
+        &[("outcome", outcome.to_owned()), ("state", state.clone())],
+        &json!({ "outcome": outcome, "change": tell.id, "state": state }),
+    );
+    Ok(Exit::Done)
+}
+
+async fn shown(client: &Client, id: Option<&ChangeId>, place: &Place<'_>) -> Result<Exit, Failure> {
+    let of = |error: tokio_postgres::Error| failure(&error.into());
+    let id = id.map(ChangeId::as_str);
+    let jobs = control::status(client, id).await.map_err(of)?;
+    let (Some(id), Some(job)) = (id, jobs.first()) else {
+        if let Some(id) = id {
+            return Err(failure(&ControlError::NoJob {
+                change: id.to_owned(),
+            }));
+        }
+        let rows = jobs
+            .iter()
+            .map(|job| vec![job.change.clone(), stands(job), job.progress.words()]);
+        place.output.list(
+            &["change", "state", "progress"],
+            rows.collect(),
+            jobs.iter().map(|job| json!(job)).collect(),
+        );
+        return Ok(Exit::Done);
+    };
+    let failed = control::failed_rows(client, id, FAILED_SHOWN)
+        .await
+        .map_err(of)?;
+    let mut fields = vec![
+        ("change", job.change.clone()),
+        ("state", stands(job)),
+        ("progress", job.progress.words()),
+        (
+            "tables",
+            format!("{} of {} done", job.leaves_done, job.leaves),
+        ),
+        ("next batch", format!("{} rows", job.batch_rows)),
+    ];
+    let more = [
+        ("waiting", job.waiting.clone()),
+        ("error", job.error.clone()),
+        ("runner", job.runner.clone()),
+    ];
+    fields.extend(
+        more.into_iter()
+            .filter_map(|(name, value)| Some((name, value?))),
+    );
+    place
+        .output
+        .one(&fields, &json!({ "job": job, "failed_rows": failed }));
+    for row in &failed {
+        note(&row_words(row));
+    }
+    Ok(Exit::Done)
+}
+
+/// The state, with who moved it and whether anybody is at work.
+fn stands(job: &Status) -> String {
+    match (job.state.as_str(), &job.runner) {
+        ("running", None) => {
+            "running, but nobody runs it: `aegis migrate run --phase migrate` goes on".to_owned()
+        }
+        ("paused" | "cancelled", _) => {
+            format!("{} by {} ({})", job.state, job.state_by, job.state_reason)
+        }
+        (state, _) => state.to_owned(),
+    }
+}
+
+fn row_words(row: &FailedRow) -> String {
+    format!(
+        "{} ({}): {} ({}), tried {} times",
+        row.leaf,
+        row.key.join(", "),
+        row.said,
+        row.sqlstate,
+        row.attempts
+    )
+}
+
+/// An event of a job or a pass, in words. None: it is another one's, or for programs.
+pub(super) fn words(event: &Value) -> Option<String> {
+    let text = |name: &str| event[name].as_str().unwrap_or_default();
+    let words = match event["event"].as_str()? {
+        "backfill" => format!("{}: {}", text("leaf"), text("words")),
+        "backfill_waits" => format!("the backfill waits: {}", text("why")),
+        "backfill_row_failed" => format!(
+            "{} {}: {} ({})",
+            text("leaf"),
+            event["key"],
+            text("said"),
+            text("sqlstate")
+        ),
+        "backfill_leaf" => format!("{} {}", text("leaf"), text("state")),
+        "reconcile" => format!(
+            "{}: {} of {} pages read, {} rows are wrong",
+            text("leaf"),
+            event["pages_read"],
+            event["pages"],
+            event["wrong"]
+        ),
+        _ => return None,
+    };
+    Some(words)
+}
+
+fn failure(error: &ControlError) -> Failure {
+    let code = match error {
+        ControlError::NoJob { .. } => 21,
+        ControlError::NotNow { .. } => 2,
+        _ => 20,
+    };
+    Failure::new(Exit::Migrate(code), chain(error))
+}
