@@ -3,8 +3,10 @@
 use tokio_postgres::GenericClient;
 
 use super::attempt::Attempt;
+use super::reconciled::is_there;
 use crate::change::{ChangeId, Phase};
 use crate::lock::LockFile;
+use crate::set::Set;
 
 /// What a program must know that does not use the old side of this change: its lines before the contract. Lines, from 1.
 pub fn of(lock: &LockFile, change: &ChangeId) -> i32 {
@@ -36,4 +38,32 @@ pub async fn settle(client: &impl GenericClient) -> Result<i32, tokio_postgres::
         .query_one(include_str!("../../sql/contract/floor_set.sql"), &[])
         .await?
         .try_get(0)
+}
+
+/// A change whose old side is closed here, and which this folder does not know: its programs are too old for this database. The
+/// number of lines says the same, but a squash makes it smaller.
+pub async fn too_old(
+    client: &impl GenericClient,
+    set: &Set,
+) -> Result<Option<String>, tokio_postgres::Error> {
+    if !is_there(client, "aegis_migrate.contract").await? {
+        return Ok(None);
+    }
+    let rows = client
+        .query(include_str!("../../sql/contract/closed.sql"), &[])
+        .await?;
+    for row in &rows {
+        let change: String = row.try_get(0)?;
+        let is_known = set.changes.values().any(|known| {
+            let squashed = known.squashed.iter().flat_map(|lock| &lock.lines);
+            known.id.as_str() == change
+                || squashed
+                    .into_iter()
+                    .any(|line| line.at.id.as_str() == change)
+        });
+        if !is_known {
+            return Ok(Some(change));
+        }
+    }
+    Ok(None)
 }

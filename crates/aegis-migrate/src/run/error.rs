@@ -53,6 +53,11 @@ pub enum RunError {
         /// What only the folder knows.
         lacks: String,
     },
+    /// A folder that is older than a contract.
+    #[error(
+        "the contract of {0} is closed here, and this folder does not know that change: its programs use what was taken. Use a newer one, or `aegis migrate contract reopen {0}` as long as nothing was dropped"
+    )]
+    TooOld(String),
     /// A statement that may not run in this phase.
     #[error("{file}:{line}: class {class} may not run in phase {phase}: {why}")]
     Class {
@@ -188,7 +193,7 @@ impl RunError {
             Self::Evidence(_) | Self::NotZero { .. } | Self::Pass(PassError::Touched { .. }) => 18,
             Self::Backfill(error) => of_job(error),
             Self::Pass(PassError::Asked(_) | PassError::Word { .. }) => 2,
-            Self::AheadRefused { .. } => 19,
+            Self::AheadRefused { .. } | Self::TooOld(_) => 19,
             Self::Requires(_) => 21,
             Self::Interrupted => 22,
             Self::Sql { .. }

@@ -22,12 +22,14 @@ use serde_json::json;
 use tokio_postgres::Client;
 
 use crate::change::{Change, Part, Phase, PhaseOf, sha256};
-use crate::ledger::{self, Step, StepRow, StepState, Who};
+use crate::contract::floor;
+use crate::ledger::{self, LedgerName, Step, StepRow, StepState, Who};
 use crate::lock::LockLine;
 use crate::mutex::Held;
 use crate::plan::source;
 use crate::set::Set;
 use crate::standing::{Standing, recorded_in, standing};
+use crate::switch;
 
 use outside::Outside;
 use watch::Watch;
@@ -184,6 +186,11 @@ async fn open_lines(
     set.sealed()?;
     let fresh = held.ledger.fresh;
     let mut stands = stands(held, set).await?;
+    if held.who.ledger == LedgerName::Application
+        && let Some(change) = floor::too_old(&held.session.client, set).await?
+    {
+        return Err(RunError::TooOld(change));
+    }
     if let Some(done) = refused(&stands, phase, held.ledger.dev, fresh)? {
         return Ok(Summary {
             outcome: done,
@@ -225,6 +232,11 @@ async fn open_lines(
         let transaction = held.session.client.transaction().await?;
         ledger::fence(&transaction, &held.who).await?;
         ledger::settled(&transaction, &held.who).await?;
+        let who = &held.who;
+        let gone = set.lines().filter(|(line, _)| line.at.phase == Phase::Contract);
+        for (_, change) in gone.filter(|_| who.ledger == LedgerName::Application) {
+            switch::born(&transaction, change, &who.release, &who.by).await?;
+        }
         transaction.commit().await?;
     }
     let summary = Summary {

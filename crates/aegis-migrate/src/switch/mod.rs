@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{GenericClient, Row};
 
+use crate::change::Change;
 use crate::contract::fact::{Block, Fact};
 
 /// A side of a change.
@@ -192,6 +193,26 @@ pub async fn standing(client: &impl GenericClient, change: &str) -> Result<Stand
             counts: row.try_get("counts")?,
         }),
     })
+}
+
+/// Says that a database which was made fresh, with the contract, has no old side. The caller holds the mutex and commits.
+pub async fn born(
+    client: &impl GenericClient,
+    change: &Change,
+    release: &str,
+    by: &str,
+) -> Result<(), tokio_postgres::Error> {
+    let Some(declared) = &change.switch else {
+        return Ok(());
+    };
+    let ttl = i32::try_from(declared.cache_ttl_ms).unwrap_or(i32::MAX);
+    client
+        .execute(
+            include_str!("../../sql/switch/born.sql"),
+            &[&change.id.as_str(), &ttl, &release, &by],
+        )
+        .await?;
+    Ok(())
 }
 
 /// Moves. The caller holds the mutex and commits.

@@ -1,7 +1,10 @@
 //! Switch and contract against a real server: doors, attempts, looks.
 
+mod closing;
+mod dependents;
 mod doors;
 mod looks;
+mod observing;
 mod runs;
 mod shop;
 mod switches;

@@ -65,6 +65,8 @@ pub(super) struct Person {
 pub(super) struct Shop {
     pub(super) db: TestDb,
     pub(super) set: Set,
+    /// The folder of the version before.
+    pub(super) older: Set,
     pub(super) rw: String,
     pub(super) ana: Person,
     pub(super) bo: Person,
@@ -112,6 +114,11 @@ impl Shop {
 
     /// Expanded, with one row.
     pub(super) async fn expanded(contract: &str) -> Self {
+        Self::expanded_with(contract, "reconciled").await
+    }
+
+    /// With this fact in the place of `reconciled`.
+    pub(super) async fn expanded_with(contract: &str, fact: &str) -> Self {
         let db = TestDb::empty().await;
         let rw = format!("{}_rw", db.name());
         let users = "20261101T0900_users";
@@ -128,7 +135,8 @@ impl Shop {
             .batch_execute(&format!("CREATE SCHEMA app; CREATE ROLE {rw} LOGIN"))
             .await
             .unwrap();
-        ran(&db, &sealed(&folder), Phase::Expand).await.unwrap();
+        let older = sealed(&folder);
+        ran(&db, &older, Phase::Expand).await.unwrap();
         db.admin
             .batch_execute(&format!(
                 "GRANT USAGE ON SCHEMA app TO {rw}; GRANT SELECT, INSERT, UPDATE ON app.users TO {rw};
@@ -138,7 +146,10 @@ impl Shop {
             .unwrap();
         let set = sealed(
             &folder
-                .with(&format!("{ID}/change.toml"), CHANGE.replace("RW", &rw))
+                .with(
+                    &format!("{ID}/change.toml"),
+                    CHANGE.replace("RW", &rw).replace("reconciled", fact),
+                )
                 .with(
                     &format!("{ID}/expand.sql"),
                     "ALTER TABLE users ADD COLUMN first_name text, ADD COLUMN last_name text;\n",
@@ -154,6 +165,7 @@ impl Shop {
         let shop = Self {
             db,
             set,
+            older,
             rw,
             ana: person("ana"),
             bo: person("bo"),
@@ -184,7 +196,7 @@ impl Shop {
     }
 
     /// The row of before moved, as a backfill would, and the phase recorded.
-    async fn migrated(&self) {
+    pub(super) async fn migrated(&self) {
         let line = self
             .set
             .lock

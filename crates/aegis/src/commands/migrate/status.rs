@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use aegis_migrate::change::{Kind, PhaseOf, Problem, Problems};
+use aegis_migrate::contract::floor;
+use aegis_migrate::run::RunError;
 use aegis_migrate::set::Set;
 use aegis_migrate::standing::{Line, Standing, State, command, recorded, standing};
 use clap::Args;
@@ -12,7 +14,7 @@ use tokio_postgres::Client;
 
 use super::{Place, connect};
 use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::failure::{Failure, chain};
 use crate::output::{Progress, note};
 
 /// How often `check --wait-s` looks again.
@@ -153,6 +155,14 @@ pub(crate) async fn check(arguments: &CheckArguments, place: &Place<'_>) -> Resu
 
 async fn look(set: &Set, at: &PhaseOf, place: &Place<'_>) -> Result<State, Failure> {
     let client = connect(place.database.direct()?).await?;
+    // Its programs would start, and then fail on what a closed contract has taken.
+    if let Some(change) = floor::too_old(&client, set)
+        .await
+        .map_err(RunError::from)
+        .map_err(told)?
+    {
+        return Err(told(RunError::TooOld(change)));
+    }
     let stands = stands(&client, set).await?;
     let line = match set.squash_of(at) {
         Some(squash) if set.lock.line(at).is_none() => PhaseOf {
@@ -162,4 +172,8 @@ async fn look(set: &Set, at: &PhaseOf, place: &Place<'_>) -> Result<State, Failu
         _ => at.clone(),
     };
     Ok(stands.of(&line).cloned().unwrap_or(State::Pending))
+}
+
+fn told(error: RunError) -> Failure {
+    Failure::new(Exit::Migrate(error.exit_code()), chain(&error))
 }

@@ -1,0 +1,115 @@
+//! `close` and `reopen`: when the door may shut, what that raises, and who is too old then.
+
+use aegis_migrate::change::Phase;
+use aegis_migrate::contract::error::ContractError;
+use aegis_migrate::contract::verbs::{self, Moved};
+use aegis_migrate::run::{Outcome, RunError};
+use aegis_testkit::TestDb;
+
+use super::shop::{ID, Shop};
+use crate::run::ran;
+
+const DROP: &str = "ALTER TABLE users DROP COLUMN name;\n";
+
+async fn close(shop: &Shop) -> Result<Moved, ContractError> {
+    let mut held = shop.held().await;
+    let closed = verbs::close(&mut held, &shop.set, &shop.id()).await;
+    held.release().await;
+    closed
+}
+
+async fn reopen(shop: &Shop) -> Result<Moved, ContractError> {
+    let mut held = shop.held().await;
+    let opened = verbs::reopen(&mut held, &shop.id(), "r1 must come back").await;
+    held.release().await;
+    opened
+}
+
+/// What the role of the application may do with the old column.
+async fn may(shop: &Shop) -> Vec<String> {
+    let sql = "SELECT p FROM unnest(ARRAY['SELECT', 'INSERT', 'UPDATE']) p WHERE has_column_privilege($1, 'app.users', 'name', p) ORDER BY p";
+    let rows = shop.db.admin.query(sql, &[&shop.rw]).await.unwrap();
+    rows.iter().map(|row| row.get(0)).collect()
+}
+
+#[tokio::test]
+async fn the_door_shuts_when_everything_before_is_applied_and_nobody_is_told_the_old_side() {
+    let shop = Shop::expanded(DROP).await;
+    shop.sql("DELETE FROM aegis_migrate.phase WHERE phase = 'migrate'")
+        .await;
+    let early = close(&shop).await.unwrap_err();
+    assert_eq!(early.exit_code(), 21, "{early}");
+    shop.migrated().await;
+    let unmoved = close(&shop).await.unwrap_err();
+    assert_eq!(unmoved.exit_code(), 18, "{unmoved}");
+    assert!(
+        unmoved.to_string().contains("read the old side"),
+        "{unmoved}"
+    );
+    shop.move_switch().await;
+    shop.sql("UPDATE aegis_migrate.switch SET cache_ttl_ms = 3600000")
+        .await;
+    let soon = close(&shop).await.unwrap_err();
+    assert!(soon.to_string().contains("counts from"), "{soon}");
+    shop.sql("UPDATE aegis_migrate.switch SET cache_ttl_ms = 0")
+        .await;
+
+    shop.sql(&format!("GRANT SELECT ON app.users TO PUBLIC"))
+        .await;
+    let public = close(&shop).await.unwrap_err();
+    assert_eq!(public.exit_code(), 18, "{public}");
+    assert!(
+        public.to_string().contains("the door stays open"),
+        "{public}"
+    );
+    assert_eq!(may(&shop).await, ["INSERT", "SELECT", "UPDATE"]);
+    shop.sql("REVOKE SELECT ON app.users FROM PUBLIC").await;
+
+    let closed = close(&shop).await.unwrap();
+    assert_eq!(
+        (closed.outcome, closed.attempt, closed.min_schema),
+        (Outcome::Applied, 1, 3)
+    );
+    assert!(may(&shop).await.is_empty());
+    assert_eq!(close(&shop).await.unwrap().outcome, Outcome::Nothing);
+    let opened = reopen(&shop).await.unwrap();
+    assert_eq!((opened.attempt, opened.min_schema), (1, 0));
+    assert_eq!(may(&shop).await, ["INSERT", "SELECT", "UPDATE"]);
+    assert_eq!(reopen(&shop).await.unwrap_err().exit_code(), 21);
+    assert_eq!(close(&shop).await.unwrap().attempt, 2);
+    let floor = "SELECT min_schema::bigint FROM aegis_migrate.ledger";
+    assert_eq!(shop.number(floor).await, 3);
+    shop.end().await;
+}
+
+#[tokio::test]
+async fn a_folder_that_does_not_know_a_closed_change_is_too_old() {
+    let shop = Shop::closed(DROP).await;
+    let old = ran(&shop.db, &shop.older, Phase::Expand).await.unwrap_err();
+    assert!(
+        matches!(&old, RunError::TooOld(change) if change == ID),
+        "{old}"
+    );
+    assert_eq!(old.exit_code(), 19);
+    let known = ran(&shop.db, &shop.set, Phase::Expand).await.unwrap();
+    assert_eq!(known.outcome, Outcome::Nothing);
+    reopen(&shop).await.unwrap();
+    let back = ran(&shop.db, &shop.older, Phase::Expand).await.unwrap();
+    assert_eq!(back.outcome, Outcome::Ahead);
+    shop.end().await;
+}
+
+#[tokio::test]
+async fn a_database_that_is_made_fresh_with_the_contract_has_only_the_new_side() {
+    let shop = Shop::expanded(DROP).await;
+    let switched = format!("SELECT reads || ' ' || writes FROM aegis_migrate.switched('{ID}')");
+    let asked =
+        async |db: &TestDb| -> String { db.admin.query_one(&switched, &[]).await.unwrap().get(0) };
+    assert_eq!(asked(&shop.db).await, "old old");
+    let fresh = TestDb::empty().await;
+    let schema = "DO $$ BEGIN IF to_regnamespace('app') IS NULL THEN EXECUTE 'CREATE SCHEMA app'; END IF; END $$";
+    fresh.admin.batch_execute(schema).await.unwrap();
+    ran(&fresh, &shop.set, Phase::Expand).await.unwrap();
+    assert_eq!(asked(&fresh).await, "new new");
+    shop.end().await;
+}
