@@ -55,7 +55,7 @@ pub(super) async fn run(
         Rows::Backfill => backfill(&held.session, change, &who, held.wait, told)
             .await
             .map(|report| json!({ "event": "backfill_done", "change": change.id.to_string(), "report": report })),
-        Rows::Reconcile => reconcile(&held.session, change, &who, told)
+        Rows::Reconcile => counted(&held.session, change, &who, told)
             .await
             .map(|counts| {
                 wrong = is_wrong(&counts).then(|| words(&counts));
@@ -107,19 +107,29 @@ pub async fn backfill(
     Ok(job::run(ports, &spec, who, told).await?)
 }
 
-/// Counts what is not right, in a session of its own, and keeps the result.
-///
-/// # Errors
-/// See [`pass::PassError`].
-pub async fn reconcile(
+/// In a session of its own.
+async fn counted(
     session: &Direct,
     change: &Change,
     who: &Who,
     told: Told<'_>,
 ) -> Result<Vec<Count>, RunError> {
+    let direct = session.again()(name("aegis reconcile", who)).await?;
+    reconcile(direct, change, who, told).await
+}
+
+/// Counts what is not right, in a session that is used up by it, and keeps the result.
+///
+/// # Errors
+/// See [`pass::PassError`].
+pub async fn reconcile(
+    mut session: Direct,
+    change: &Change,
+    who: &Who,
+    told: Told<'_>,
+) -> Result<Vec<Count>, RunError> {
     let asked = asked(change)?;
-    let mut direct = session.again()(name("aegis reconcile", who)).await?;
-    Ok(pass::run(&mut direct.client, &asked, who, told).await?)
+    Ok(pass::run(&mut session.client, &asked, who, told).await?)
 }
 
 /// What to do about rows that are wrong.

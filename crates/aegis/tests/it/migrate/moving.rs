@@ -1,0 +1,202 @@
+//! `backfill` and `reconcile`, and a run that moves rows: killed at any point, held back, told what to do.
+
+use std::process::{Child, Stdio};
+use std::time::Duration;
+
+use aegis_testkit::{TestDb, process_slot, wait_until};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use super::folder::Folder;
+use crate::support::command;
+
+const BOUND: Duration = Duration::from_mins(1);
+const ID: &str = "20261129T1030_count";
+
+/// A table whose rows say how often they were moved, and the change that moves each once.
+async fn used(folder: &Folder, rows: i32, batch: i32) -> TestDb {
+    let db = TestDb::empty().await;
+    folder.change(
+        "20261128T0900_counted",
+        "CREATE SCHEMA app;\nCREATE TABLE app.counted (id bigint PRIMARY KEY, moved int NOT NULL DEFAULT 0);\n",
+    );
+    folder.json(None, &["seal"]).await;
+    let url = db.url();
+    folder.json(Some(&url), &["run", "--phase", "expand"]).await;
+    db.admin
+        .batch_execute(&format!(
+            "INSERT INTO app.counted (id) SELECT g * 3 FROM generate_series(1, {rows}) g; ANALYZE app.counted"
+        ))
+        .await
+        .unwrap();
+    folder.write(
+        &format!("{ID}/change.toml"),
+        format!(
+            "format = 1\nid = \"{ID}\"\nschema = \"app\"\n[backfill]\ntable = \"counted\"\nkey = [\"id\"]\nstatement = \"backfill.sql\"\n\
+             batch = {{ start = {batch}, max = {batch}, target_ms = 500 }}\n[reconcile]\nsql = \"reconcile.sql\"\n"
+        ),
+    );
+    folder.write(
+        &format!("{ID}/backfill.sql"),
+        "UPDATE counted SET moved = moved + 1 WHERE id > :from AND id <= :to;\n",
+    );
+    folder.write(
+        &format!("{ID}/reconcile.sql"),
+        "SELECT id, 'mismatch' FROM counted WHERE moved <> 1;\n",
+    );
+    folder.json(None, &["seal"]).await;
+    db
+}
+
+fn start(folder: &Folder, url: &str) -> Child {
+    let mut command = command(Some(url), &["migrate", "run", "--phase", "migrate"]);
+    command
+        .current_dir(folder.path())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    command.spawn().unwrap()
+}
+
+async fn ended(mut child: Child, signal: Option<Signal>) -> Option<i32> {
+    if let Some(signal) = signal {
+        kill(Pid::from_raw(i32::try_from(child.id()).unwrap()), signal).unwrap();
+    }
+    tokio::task::spawn_blocking(move || child.wait())
+        .await
+        .unwrap()
+        .unwrap()
+        .code()
+}
+
+async fn number(db: &TestDb, sql: &str) -> i64 {
+    db.admin.query_one(sql, &[]).await.unwrap().get(0)
+}
+
+async fn seen(db: &TestDb) -> i64 {
+    number(
+        db,
+        "SELECT coalesce(max(rows_seen), 0) FROM aegis_migrate.backfill",
+    )
+    .await
+}
+
+#[tokio::test]
+async fn process_a_backfill_that_is_killed_ten_times_moves_each_row_once() {
+    let _slot = process_slot();
+    let folder = Folder::new();
+    let rows = 40_000;
+    let db = used(&folder, rows, 20).await;
+    let url = db.url();
+    // Numerical Recipes' generator: other points in each run of ten, the same ten in each run of the test.
+    let mut random = 20_261_130_u64;
+    for time in 1..=10 {
+        random = random
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        let more = i64::try_from(random >> 33).unwrap() % 2500;
+        let from = seen(&db).await;
+        let child = start(&folder, &url);
+        wait_until("it has moved some", BOUND, async || {
+            seen(&db).await > from + more
+        })
+        .await;
+        assert_eq!(
+            ended(child, Some(Signal::SIGKILL)).await,
+            None,
+            "time {time}"
+        );
+    }
+    assert!(
+        seen(&db).await < i64::from(rows),
+        "it was killed before its end"
+    );
+    let ran = folder.json(Some(&url), &["run", "--phase", "migrate"]);
+    let ran = ran.await;
+    assert_eq!(ran["outcome"], "applied", "{ran}");
+    assert_eq!(
+        number(&db, "SELECT count(*) FROM app.counted WHERE moved <> 1").await,
+        0
+    );
+    assert_eq!(seen(&db).await, i64::from(rows));
+    assert_eq!(
+        number(&db, "SELECT epoch FROM aegis_migrate.backfill").await,
+        11
+    );
+    let zero = "SELECT count(*) FROM aegis_migrate.reconcile_pass WHERE kind = 'sql' AND is_zero";
+    assert_eq!(number(&db, zero).await, 1);
+}
+
+#[tokio::test]
+async fn process_a_backfill_is_paused_shown_resumed_and_cancelled_by_commands() {
+    let _slot = process_slot();
+    let folder = Folder::new();
+    let db = used(&folder, 40_000, 20).await;
+    let url = db.url();
+    let tell = async |words: &[&str]| {
+        let mut all = vec!["backfill"];
+        all.extend(words);
+        folder.run(Some(&url), &all).await
+    };
+    let none = tell(&["pause", ID, "--reason", "a look"]).await;
+    assert_eq!(none.code, 21, "{none:?}");
+    let child = start(&folder, &url);
+    wait_until("it moves", BOUND, async || seen(&db).await > 100).await;
+    let paused = tell(&["pause", ID, "--reason", "a look", "--actor", "ana"]).await;
+    assert_eq!(paused.code, 0, "{paused:?}");
+    let at = seen(&db).await;
+    let shown = folder.json(Some(&url), &["backfill", "status", ID]).await;
+    assert_eq!(shown["job"]["state"], "paused", "{shown}");
+    assert_eq!(shown["job"]["progress"]["rows_estimated"], 40_000);
+    let words = tell(&["status", ID]).await;
+    assert!(words.stdout.contains("paused by ana (a look)"), "{words:?}");
+    assert_eq!(seen(&db).await, at);
+    assert_eq!(ended(child, Some(Signal::SIGTERM)).await, Some(22));
+    let list = folder.json(Some(&url), &["backfill", "status"]).await;
+    assert_eq!(list[0]["change"], ID, "{list}");
+    let cancelled = tell(&["cancel", ID, "--reason", "not now"]).await;
+    assert_eq!(cancelled.code, 0, "{cancelled:?}");
+    let refused = folder.run(Some(&url), &["run", "--phase", "migrate"]).await;
+    assert_eq!(refused.code, 22, "{refused:?}");
+    assert!(refused.stderr.contains("not now"), "{refused:?}");
+    let wrong = tell(&["resume", ID, "--reason", "x"]).await;
+    assert_eq!(wrong.code, 2, "{wrong:?}");
+    let retried = tell(&["retry", ID, "--reason", "now"]).await;
+    assert_eq!(retried.code, 0, "{retried:?}");
+    folder
+        .json(Some(&url), &["run", "--phase", "migrate"])
+        .await;
+    assert_eq!(
+        number(&db, "SELECT count(*) FROM app.counted WHERE moved <> 1").await,
+        0
+    );
+    let done = tell(&["status", ID]).await;
+    assert!(done.stdout.contains("40000 rows seen"), "{done:?}");
+}
+
+#[tokio::test]
+async fn process_a_reconciliation_that_counts_something_ends_with_18_and_names_it() {
+    let _slot = process_slot();
+    let folder = Folder::new();
+    let db = used(&folder, 500, 100).await;
+    let url = db.url();
+    folder
+        .json(Some(&url), &["run", "--phase", "migrate"])
+        .await;
+    let zero = folder.json(Some(&url), &["reconcile", ID]).await;
+    assert_eq!(zero["outcome"], "zero", "{zero}");
+    db.admin
+        .batch_execute("UPDATE app.counted SET moved = 2 WHERE id IN (3, 300)")
+        .await
+        .unwrap();
+    let ran = folder.run(Some(&url), &["reconcile", ID]).await;
+    assert_eq!(ran.code, 18, "{ran:?}");
+    assert!(ran.stdout.contains("0 missing, 2 mismatching"), "{ran:?}");
+    assert!(ran.stderr.contains("300 (mismatch)"), "{ran:?}");
+    assert!(ran.stderr.contains("retry --restart"), "{ran:?}");
+    let kept = "SELECT count(*) FROM aegis_migrate.reconcile_pass WHERE NOT is_zero AND jsonb_array_length(samples) = 2";
+    assert_eq!(number(&db, kept).await, 1);
+    let other = folder
+        .run(Some(&url), &["reconcile", "20261128T0900_counted"])
+        .await;
+    assert_eq!(other.code, 2, "{other:?}");
+}
