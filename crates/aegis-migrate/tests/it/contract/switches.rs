@@ -3,6 +3,7 @@
 use aegis_migrate::contract::attempt;
 use aegis_migrate::contract::fact::{Fact, Standing};
 use aegis_migrate::contract::need::Need;
+use aegis_migrate::contract::reconciled::{self, Question};
 use aegis_migrate::switch::{self, Move, Moved, Side, SwitchError};
 use jiff::Timestamp;
 use tokio_postgres::Client;
@@ -187,4 +188,35 @@ async fn two_movers_at_once_one_moves() {
         "{error}"
     );
     target.end().await;
+}
+
+#[tokio::test]
+async fn forward_is_shown_by_the_newest_zero_pass_with_the_trigger_that_is_there_and_while_it_is_fresh()
+ {
+    let shop = super::shop::Shop::expanded("ALTER TABLE users DROP COLUMN name;\n").await;
+    let change = &shop.set.changes[&shop.id()];
+    let asked = async || {
+        let fact = reconciled::fact(&shop.db.admin, change, Question::Forward)
+            .await
+            .unwrap();
+        let soon = Timestamp::now();
+        let later = soon + jiff::SignedDuration::from_hours(25);
+        (
+            fact.standing.clone(),
+            fact.blocks(soon).is_none(),
+            fact.blocks(later).is_none(),
+        )
+    };
+    assert_eq!(asked().await, (Standing::Missing, false, false));
+    // That one direction holds says nothing of forward.
+    shop.pass("agrees", 0).await;
+    assert_eq!(asked().await, (Standing::Missing, false, false));
+    shop.pass("forward", 0).await;
+    assert_eq!(asked().await, (Standing::Shown, true, false));
+    shop.sql("ALTER TABLE app.users DISABLE TRIGGER USER").await;
+    assert_eq!(asked().await, (Standing::Inconclusive, false, false));
+    shop.sql("ALTER TABLE app.users ENABLE TRIGGER USER").await;
+    shop.pass("forward", 1).await;
+    assert_eq!(asked().await, (Standing::Refuted, false, false));
+    shop.end().await;
 }
