@@ -13,6 +13,7 @@ pub mod lock;
 pub mod mutex;
 pub mod new;
 pub mod plan;
+pub mod repair;
 pub mod run;
 pub mod seal;
 pub mod session;

@@ -13,20 +13,23 @@ use crate::change::{ChangeId, Phase, PhaseOf};
 pub use name::LedgerName;
 
 /// The tables, in the order in which they are made. Each is idempotent.
-const TABLES: [&str; 6] = [
+const TABLES: [&str; 8] = [
     include_str!("../../schema/0001_ledger.sql"),
     aegis_backfill::sync::SCHEMA,
     include_str!("../../schema/0003_switch.sql"),
     include_str!("../../schema/0004_contract.sql"),
     include_str!("../../schema/0005_adopt.sql"),
     crate::structure::SCHEMA,
+    aegis_backfill::SCHEMA,
+    include_str!("../../schema/0008_repair.sql"),
 ];
 
 /// Those that every ledger has.
-const BOOKS: [&str; 3] = [
+const BOOKS: [&str; 4] = [
     include_str!("../../schema/0001_ledger.sql"),
     include_str!("../../schema/0005_adopt.sql"),
     crate::structure::SCHEMA,
+    include_str!("../../schema/0008_repair.sql"),
 ];
 
 /// The ledger as somebody who runs sees it.

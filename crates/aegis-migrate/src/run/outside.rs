@@ -48,19 +48,6 @@ pub(super) struct Outside<'a> {
     pub(super) watch: Option<Watch<'a>>,
 }
 
-impl<'a> Outside<'a> {
-    /// Without a second connection, on a database that is in use.
-    pub(super) fn unwatched(who: &'a Who, begun: bool) -> Self {
-        Self {
-            who,
-            // What its row says is not known here, so no leftover is taken for ours but an index by its name.
-            begun: begun.then_some(Begun { said: Some("") }),
-            fresh: false,
-            watch: None,
-        }
-    }
-}
-
 /// Runs one step outside of a transaction.
 pub(super) async fn run(
     client: &mut Client,

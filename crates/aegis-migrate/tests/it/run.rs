@@ -13,14 +13,14 @@ use tokio_postgres::NoTls;
 
 use crate::folder::Folder;
 
-const ID: &str = "20261129T1030_one";
+pub(crate) const ID: &str = "20261129T1030_one";
 
 /// A change with these files, sealed.
-fn set(expand: &str, migrate: Option<&str>) -> Set {
+pub(crate) fn set(expand: &str, migrate: Option<&str>) -> Set {
     sealed(&change(Folder::default(), ID, expand, migrate))
 }
 
-fn change(folder: Folder, id: &str, expand: &str, migrate: Option<&str>) -> Folder {
+pub(crate) fn change(folder: Folder, id: &str, expand: &str, migrate: Option<&str>) -> Folder {
     let mut toml = format!(
         "format = 1\nid = \"{id}\"\nschema = \"app\"\n[expand]\nsql = \"expand.sql\"\ncompatible = [{{ rule = \"add-column\", reason = \"clients name their columns\" }}]\n"
     );
@@ -55,7 +55,7 @@ pub(crate) fn sealed(folder: &Folder) -> Set {
         .unwrap()
 }
 
-async fn held(db: &TestDb, wait: Duration) -> Result<Held, MutexError> {
+pub(crate) async fn held(db: &TestDb, wait: Duration) -> Result<Held, MutexError> {
     let config = db.url().parse().unwrap();
     let name = RunName {
         run: "run-1".to_owned(),
@@ -68,7 +68,7 @@ async fn held(db: &TestDb, wait: Duration) -> Result<Held, MutexError> {
     Held::take(session, &name, wait).await
 }
 
-fn ladder() -> Ladder {
+pub(crate) fn ladder() -> Ladder {
     Ladder {
         tries: 3,
         budget: Duration::from_secs(20),
@@ -84,7 +84,7 @@ pub(crate) async fn ran(db: &TestDb, set: &Set, phase: Phase) -> Result<Summary,
 }
 
 /// A database that somebody uses.
-async fn used() -> TestDb {
+pub(crate) async fn used() -> TestDb {
     let db = TestDb::empty().await;
     db.admin
         .batch_execute("CREATE SCHEMA app; CREATE TABLE app.users (id bigint PRIMARY KEY, name text); INSERT INTO app.users VALUES (1, 'Ada')")
@@ -93,7 +93,7 @@ async fn used() -> TestDb {
     db
 }
 
-async fn state(db: &TestDb, ordinal: i32) -> (String, i32) {
+pub(crate) async fn state(db: &TestDb, ordinal: i32) -> (String, i32) {
     let row = db
         .admin
         .query_one(
