@@ -158,3 +158,56 @@ async fn limits_are_read_again_while_it_is_held_back() {
     assert_eq!(after.waiting, None);
     assert_eq!(not_moved(&db, 1).await, 0);
 }
+
+#[tokio::test]
+async fn a_batch_that_is_in_flight_when_somebody_else_takes_the_job_or_pauses_it_is_not_committed()
+{
+    for (what, sql) in [
+        (
+            "epoch",
+            "UPDATE aegis_migrate.backfill SET epoch = epoch + 1",
+        ),
+        (
+            "pause",
+            "UPDATE aegis_migrate.backfill SET state = 'paused'",
+        ),
+    ] {
+        let db = counted(100).await;
+        // The batch of row 55 waits, without a lock of the server, which would have a time-out.
+        db.admin
+            .batch_execute(
+                "CREATE FUNCTION app.held() RETURNS trigger LANGUAGE plpgsql AS $$
+                 BEGIN WHILE NOT pg_try_advisory_xact_lock_shared(79) LOOP PERFORM pg_sleep(0.005); END LOOP; RETURN NEW; END $$;
+                 CREATE TRIGGER held BEFORE UPDATE ON app.t FOR EACH ROW WHEN (OLD.id = 55) EXECUTE FUNCTION app.held();
+                 SELECT pg_advisory_lock(79)",
+            )
+            .await
+            .unwrap();
+        let runner = beside(&db, &counting(), Arc::default());
+        wait_until("the batch is in flight", BOUND, async || {
+            let seen = "SELECT coalesce(max(rows_seen), 0) FROM aegis_migrate.backfill";
+            let held = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND datname = current_database()";
+            super::number(&db, seen).await == 50 && super::number(&db, held).await == 1
+        })
+        .await;
+        db.admin.batch_execute(sql).await.unwrap();
+        db.admin
+            .batch_execute("SELECT pg_advisory_unlock(79)")
+            .await
+            .unwrap();
+        if what == "epoch" {
+            let error = runner.await.unwrap().unwrap_err();
+            assert!(matches!(error, JobError::Fenced { .. }), "{error}");
+            assert_eq!(not_moved(&db, 1).await, 50);
+            continue;
+        }
+        wait_until("the runner says that it is paused", BOUND, async || {
+            stands(&db).await.waiting.is_some()
+        })
+        .await;
+        assert_eq!(not_moved(&db, 1).await, 50);
+        assert!(told(&db, Command::Resume).await);
+        assert_eq!(runner.await.unwrap().unwrap().rows_changed, 100);
+        assert_eq!(not_moved(&db, 1).await, 0);
+    }
+}
