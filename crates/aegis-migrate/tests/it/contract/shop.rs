@@ -171,10 +171,6 @@ impl Shop {
             bo: person("bo"),
             cy: person("cy"),
         };
-        shop.sql(include_str!(
-            "../../../../aegis-backfill/schema/0007_backfill.sql"
-        ))
-        .await;
         shop.migrated().await;
         shop
     }
