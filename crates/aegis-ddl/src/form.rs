@@ -123,6 +123,7 @@ pub enum Form {
         name: QualifiedName,
         base: TypeName,
         constrained: bool,
+        default: Option<Expression>,
     },
     AlterDomain {
         name: QualifiedName,
@@ -355,7 +356,7 @@ pub struct Constraint {
 pub struct Term {
     /// The column.
     pub column: String,
-    /// `>=`, `<`, `=`, `in`, `is not null`.
+    /// `>=`, `<`, `=`, `in`, `is not null`; `outside` of two literals, the second one excluded.
     pub operator: String,
     /// The literals without quotes and casts.
     pub values: Vec<String>,

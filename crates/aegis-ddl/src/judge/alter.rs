@@ -21,7 +21,6 @@ pub(super) fn judge(
     let live = world.is_live(table);
     for action in actions {
         if live {
-            found.lock(table, crate::touch::of_action(action));
             one(world, table, action, found);
         }
         remember(world, table, action, transaction);
@@ -97,8 +96,11 @@ fn one(world: &World<'_>, table: &QualifiedName, action: &Action, found: &mut Fo
             format!("{table} is in another schema from the next moment on"),
         ),
         Action::SetType {
-            column, to, using, ..
-        } => set_type(world, table, column, to, *using, found),
+            column,
+            to,
+            using,
+            collated,
+        } => set_type(world, table, column, to, (*using, *collated), found),
         Action::SetDefault { .. } => found.push(
             "set-default",
             Class::D,
@@ -233,7 +235,7 @@ fn set_type(
     table: &QualifiedName,
     column: &str,
     to: &crate::form::TypeName,
-    using: bool,
+    (using, collated): (bool, bool),
     found: &mut Found,
 ) {
     let Some(known) = world.type_of(table, column) else {
@@ -246,14 +248,20 @@ fn set_type(
         );
         return;
     };
-    let effect = if using {
-        Effect::Rewrite
-    } else {
-        types::change(&known, to)
+    let resolved = world.plain_type(to);
+    let to = resolved.as_ref().unwrap_or(to);
+    let effect = match types::change(&known, to) {
+        _ if using => Effect::Rewrite,
+        // Other values are alike, or come in another order.
+        Effect::Free if collated => Effect::Indexes,
+        effect => effect,
     };
     let small = world.is_small(table);
     let level = if small { Level::Notice } else { Level::Error };
     in_the_way(world, table, column, found);
+    if effect != Effect::Free && !small {
+        foreign_keys(world, table, column, found);
+    }
     match effect {
         Effect::Free if world.catalog.is_none() => {
             if world.may_be_hung(table) {
@@ -266,7 +274,21 @@ fn set_type(
                 );
             }
         }
-        Effect::Free => hangs_on(world, table, column, found),
+        Effect::Free => {
+            hangs_on(world, table, column, found);
+            // The indexes of partitions are built anew even then (measured).
+            let partitioned = world
+                .relation(table)
+                .is_some_and(|relation| relation.partition_key.is_some());
+            if partitioned && !is_unindexed(world, table, column) && !small {
+                found.push(
+                    "change-type-index",
+                    Class::B,
+                    Level::Error,
+                    format!("the indexes of the partitions of {table} on {column} are rebuilt"),
+                );
+            }
+        }
         Effect::Indexes if is_unindexed(world, table, column) => {
             hangs_on(world, table, column, found);
         }
@@ -324,6 +346,16 @@ fn in_the_way(world: &World<'_>, table: &QualifiedName, column: &str, found: &mu
                     | DependentKind::Trigger
             )
         })
+        .chain(dependents.iter().filter(|one| {
+            // A generated column that names it.
+            one.kind == DependentKind::Expression
+                && one.part.as_deref().is_some_and(|part| {
+                    part != column
+                        && world
+                            .column(table, part)
+                            .is_some_and(|other| other.generated != aegis_catalog::Generated::No)
+                })
+        }))
         .map(|one| match &one.part {
             Some(part) => format!("{part} of {}", one.dependent),
             None => one.dependent.to_string(),
@@ -340,23 +372,25 @@ fn in_the_way(world: &World<'_>, table: &QualifiedName, column: &str, found: &mu
             ),
         );
     }
-    for other in catalog.constraints.iter().filter(|one| {
-        one.references.as_ref() == Some(&name)
-            && one.table != name
-            && one.referenced_columns.iter().any(|one| one == column)
+}
+
+/// Foreign keys on the column, of this table and of others: they are checked again when the values are compared in another way.
+fn foreign_keys(world: &World<'_>, table: &QualifiedName, column: &str, found: &mut Found) {
+    let Some(catalog) = world.catalog else { return };
+    let name = world.name(table);
+    for one in catalog.constraints.iter().filter(|one| {
+        let of_this = one.table == name
+            && one.references.is_some()
+            && one.columns.iter().any(|one| one == column);
+        let at_this = one.references.as_ref() == Some(&name)
+            && one.referenced_columns.iter().any(|one| one == column);
+        of_this || at_this
     }) {
-        found.lock(
-            &QualifiedName {
-                schema: Some(other.table.schema.clone()),
-                name: other.table.name.clone(),
-            },
-            LockMode::AccessExclusive,
-        );
         found.push(
             "change-type-index",
             Class::B,
             Level::Error,
-            format!("{} of {} is checked again", other.name, other.table),
+            format!("{} of {} is checked again", one.name, one.table),
         );
     }
 }

@@ -135,42 +135,36 @@ pub(super) fn add(
     }
 }
 
-/// A domain with a constraint rewrites, even when the column is nullable.
+/// A domain with a constraint rewrites, even when the column is nullable; one with a volatile default too.
 fn domain(world: &World<'_>, table: &QualifiedName, column: &Column, found: &mut Found) {
     let of = &column.data_type.base;
-    match world.domain(of) {
-        Some(true) => {
-            found.push(
-                "add-column-rewrite",
-                Class::B,
-                Level::Error,
-                format!("{table} is rewritten: the domain {of} has a constraint"),
-            );
-            return;
-        }
-        Some(false) => return,
-        None if world.is_said_type(of) => return,
-        None => {}
-    }
-    let Some(catalog) = world.catalog else { return };
-    let mut name = world.name(of);
-    // A domain may stand over a domain.
-    for _ in 0..16 {
-        let Some(def) = catalog.types.iter().find(|one| one.name == name) else {
-            return;
-        };
-        if !def.constraints.is_empty() || def.not_null {
-            found.push(
-                "add-column-rewrite",
-                Class::B,
-                Level::Error,
-                format!("{table} is rewritten: the domain {name} has a constraint"),
-            );
-            return;
-        }
-        match &def.base_name {
-            Some(base) => name = base.clone(),
-            None => return,
-        }
+    let Some(domain) = world.domains_below(of) else {
+        return;
+    };
+    if domain.constrained {
+        found.push(
+            "add-column-rewrite",
+            Class::B,
+            if world.is_small(table) {
+                Level::Notice
+            } else {
+                Level::Error
+            },
+            format!("{table} is rewritten: the domain {of} has a constraint"),
+        );
+    } else if column.default.is_none()
+        && let Some(default) = &domain.default
+        && volatility::of(world, default) != Volatility::Steady
+    {
+        found.push(
+            "add-column-rewrite",
+            Class::B,
+            if world.is_small(table) {
+                Level::Notice
+            } else {
+                Level::Error
+            },
+            format!("{table} is rewritten: the default of the domain {of} is another in each row"),
+        );
     }
 }

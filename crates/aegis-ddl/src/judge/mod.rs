@@ -6,6 +6,7 @@ mod body;
 mod column;
 mod data;
 mod files;
+mod hold;
 mod objects;
 mod partition;
 mod types;
@@ -168,7 +169,14 @@ impl Found {
     }
 
     fn lock(&mut self, relation: &crate::QualifiedName, mode: crate::LockMode) {
-        if let Some(known) = self.locks.iter_mut().find(|one| one.relation == *relation) {
+        // The catalog's names have their schema, those of the text perhaps not.
+        let same = |one: &crate::QualifiedName| {
+            one.name == relation.name
+                && (one.schema == relation.schema
+                    || one.schema.is_none()
+                    || relation.schema.is_none())
+        };
+        if let Some(known) = self.locks.iter_mut().find(|one| same(&one.relation)) {
             known.mode = known.mode.max(mode);
         } else {
             self.locks.push(crate::Lock {
@@ -190,6 +198,7 @@ fn statement_of(
         statement_of(world, one, transaction, inside, found);
     }
     let before = found.findings.len();
+    hold::judge(world, statement, found);
     objects::judge(world, statement, transaction, found);
     if inside {
         // The place is the outer statement's: say which inner one is meant.

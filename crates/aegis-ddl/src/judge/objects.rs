@@ -1,6 +1,6 @@
 //! Every statement but ALTER TABLE, and which room judges which.
 
-use super::world::World;
+use super::world::{self, World};
 use super::{Found, again, alter, body, data};
 use crate::class::Class;
 use crate::form::{
@@ -129,10 +129,14 @@ pub(super) fn judge(
             name,
             constrained,
             base,
+            default,
         } => {
-            // A domain over a constrained domain is constrained.
-            let below = world.domain(&base.base).unwrap_or(false);
-            world.said_domain(name, *constrained || below);
+            let domain = world::Domain {
+                constrained: *constrained,
+                base: base.clone(),
+                default: default.clone(),
+            };
+            world.said_domain(name, domain);
             world.made_type(name);
         }
         Form::AlterType { name, change } => alter_type(world, name, change, transaction, found),
@@ -598,18 +602,42 @@ fn alter_domain(world: &World<'_>, name: &QualifiedName, change: DomainChange, f
             format!("writes of columns of {name} that break it are refused from now on"),
         );
     };
+    let tables = super::hold::tables_of(world, name);
+    let small = world.catalog.is_some()
+        && tables.iter().all(|table| {
+            world.is_small(&QualifiedName {
+                schema: Some(table.schema.clone()),
+                name: table.name.clone(),
+            })
+        });
     match change {
         DomainChange::AddConstraint { not_valid: true } => restricts(found),
         DomainChange::AddConstraint { not_valid: false } | DomainChange::SetNotNull => {
             found.push(
                 "add-constraint-scan",
                 Class::B,
-                Level::Error,
+                if small { Level::Notice } else { Level::Error },
                 format!("every table with a column of {name} is scanned while its writers wait"),
             );
             restricts(found);
         }
-        DomainChange::ValidateConstraint => found.long = true,
+        // VALIDATE too holds SHARE on them (measured): a domain's constraint has no online form on a large table.
+        DomainChange::ValidateConstraint => {
+            found.long = true;
+            if !small {
+                found.push_unless(
+                    "add-constraint-scan",
+                    Class::B,
+                    if world.catalog.is_some() {
+                        Level::Error
+                    } else {
+                        Level::Warning
+                    },
+                    format!("every table with a column of {name} is scanned while its writers wait, by VALIDATE too"),
+                    "those tables are small (--database or --catalog tells)",
+                );
+            }
+        }
         DomainChange::SetDefault => found.push(
             "set-default",
             Class::D,

@@ -24,7 +24,7 @@ pub(super) fn attach(
             name: other.name,
         };
         found.lock(&other, LockMode::AccessExclusive);
-        if !world.is_small(&other) {
+        if !world.is_small(&other) && !excludes(world, table, &other, bound) {
             found.push_unless(
                 "attach-partition-scan",
                 Class::B,
@@ -42,6 +42,18 @@ pub(super) fn attach(
     found.lock(partition, LockMode::AccessExclusive);
     if world.is_small(partition) {
         return;
+    }
+    let indexes = missing_indexes(world, table, partition);
+    if !indexes.is_empty() {
+        found.push(
+            "attach-partition-scan",
+            Class::B,
+            Level::Error,
+            format!(
+                "{partition} has no index like {}, which is built under ACCESS EXCLUSIVE: build it concurrently first",
+                indexes.join(", ")
+            ),
+        );
     }
     let key = world.partition_by(table);
     let missing = match bound {
@@ -68,6 +80,58 @@ pub(super) fn attach(
         ),
         None => {}
     }
+}
+
+/// Whether a valid CHECK of the default partition says that no row of it is within the bound.
+fn excludes(
+    world: &World<'_>,
+    table: &QualifiedName,
+    default: &QualifiedName,
+    bound: Option<&Bound>,
+) -> bool {
+    let Some(Bound::Range { from, to }) = bound else {
+        return false;
+    };
+    let key = world.partition_by(table);
+    let ([column], [lower], [upper]) = (key.as_slice(), from.as_slice(), to.as_slice()) else {
+        return false;
+    };
+    world.terms_of(default).iter().any(|term| {
+        term.column == *column
+            && match (term.operator.as_str(), term.values.as_slice()) {
+                ("outside", [a, b]) => not_less(lower, a) && not_less(b, upper),
+                (">=" | ">", [value]) => not_less(value, upper),
+                ("<", [value]) => not_less(lower, value),
+                ("<=", [value]) => less(value, lower),
+                _ => false,
+            }
+    })
+}
+
+/// Indexes of the parent that the partition has none like: they are built under the lock.
+fn missing_indexes(
+    world: &World<'_>,
+    table: &QualifiedName,
+    partition: &QualifiedName,
+) -> Vec<String> {
+    let Some(catalog) = world.catalog else {
+        return Vec::new();
+    };
+    let (parent, own) = (world.name(table), world.name(partition));
+    let like = |one: &aegis_catalog::Index, other: &aegis_catalog::Index| {
+        one.method == other.method
+            && one.unique == other.unique
+            && one.nulls_not_distinct == other.nulls_not_distinct
+            && one.keys == other.keys
+            && one.include == other.include
+            && one.predicate == other.predicate
+            && other.valid
+    };
+    catalog
+        .indexes_of(&parent)
+        .filter(|one| !catalog.indexes_of(&own).any(|other| like(one, other)))
+        .map(|one| one.name.name.clone())
+        .collect()
 }
 
 fn missing_of_range(

@@ -1,7 +1,7 @@
 //! What a change of a column's type does: nothing, a rebuild of indexes, or a rewrite. The list is the reference's, measured on 14 to
 //! 18, for a column that nothing else names; what hangs on the column is judged in [`super::alter`].
 
-use crate::form::TypeName;
+use crate::form::{Action, Expression, Form, TypeName};
 
 /// What the server does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -105,6 +105,29 @@ pub(super) fn printed(name: &TypeName) -> String {
         text.push_str("[]");
     }
     text
+}
+
+/// A type from its text, as the server prints it.
+pub(super) fn read(text: &str) -> Option<TypeName> {
+    match action(&format!("ALTER TABLE t ALTER c TYPE {text}"))? {
+        Action::SetType { to, .. } => Some(to),
+        _ => None,
+    }
+}
+
+/// A default from its text.
+pub(super) fn read_default(text: &str) -> Option<Expression> {
+    match action(&format!("ALTER TABLE t ALTER c SET DEFAULT {text}"))? {
+        Action::SetDefault { expression, .. } => Some(expression),
+        _ => None,
+    }
+}
+
+fn action(sql: &str) -> Option<Action> {
+    match crate::read(sql).ok()?.statements.pop()?.form {
+        Form::AlterTable { mut actions, .. } => actions.pop(),
+        _ => None,
+    }
 }
 
 #[derive(Debug, PartialEq, Eq)]

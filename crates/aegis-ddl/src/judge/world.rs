@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use aegis_catalog::{Catalog, Column, Name, Relation};
 
-use crate::form::Term;
+use crate::form::{Expression, Term, TypeName};
 use crate::name::QualifiedName;
 
 /// Sizes up to this are small: a scan of them is short (16 MiB).
@@ -31,8 +31,8 @@ pub(super) struct World<'a> {
     new_functions: BTreeSet<Name>,
     /// What the set said of tables, also of those that an earlier file of a plain folder made.
     tables: BTreeMap<Name, Known>,
-    /// Domains that the set made, and whether a constraint is on them.
-    domains: BTreeMap<Name, bool>,
+    /// Domains that the set made.
+    domains: BTreeMap<Name, Domain>,
     deployment: usize,
     /// Bodies of functions that the set made: calling one runs it.
     bodies: BTreeMap<Name, crate::form::Body>,
@@ -61,6 +61,17 @@ struct Known {
     partition_by: Vec<String>,
     /// What validated CHECKs say of its rows.
     terms: Vec<Term>,
+}
+
+/// A domain.
+#[derive(Debug, Clone)]
+pub(super) struct Domain {
+    /// Whether it, or the domain below it, has a constraint.
+    pub(super) constrained: bool,
+    /// What it is over.
+    pub(super) base: TypeName,
+    /// Its default.
+    pub(super) default: Option<Expression>,
 }
 
 /// What was added NOT VALID.
@@ -327,19 +338,48 @@ impl<'a> World<'a> {
         }
     }
 
-    pub(super) fn said_domain(&mut self, name: &QualifiedName, constrained: bool) {
+    pub(super) fn said_domain(&mut self, name: &QualifiedName, domain: Domain) {
         let name = self.name(name);
-        self.domains.insert(name, constrained);
+        self.domains.insert(name, domain);
     }
 
-    /// Whether a domain that the set made has a constraint. None: the set made no such domain.
-    pub(super) fn domain(&self, name: &QualifiedName) -> Option<bool> {
-        self.domains.get(&self.name(name)).copied()
+    /// A domain by the set, else by the catalog. None: it is none, or not known here.
+    pub(super) fn domain(&self, name: &QualifiedName) -> Option<Domain> {
+        let name = self.name(name);
+        if let Some(said) = self.domains.get(&name) {
+            return Some(said.clone());
+        }
+        let def = self
+            .catalog?
+            .types
+            .iter()
+            .find(|one| one.name == name && one.kind == aegis_catalog::TypeKind::Domain)?;
+        Some(Domain {
+            constrained: !def.constraints.is_empty() || def.not_null,
+            base: super::types::read(def.base.as_deref()?)?,
+            default: def.default.as_deref().and_then(super::types::read_default),
+        })
     }
 
-    /// Whether a type of this name was made by this deployment or an earlier one, and is no domain.
-    pub(super) fn is_said_type(&self, name: &QualifiedName) -> bool {
-        self.new_types.contains(&self.name(name))
+    /// What a column of this type has of domains: whether a constraint is on one, and the first default. None: it is no domain.
+    pub(super) fn domains_below(&self, name: &QualifiedName) -> Option<Domain> {
+        const DEPTH_MAX: usize = 16;
+        let mut found = self.domain(name)?;
+        for _ in 0..DEPTH_MAX {
+            let Some(below) = self.domain(&found.base.base) else {
+                break;
+            };
+            found.constrained |= below.constrained;
+            found.default = found.default.or(below.default);
+            found.base = below.base;
+        }
+        Some(found)
+    }
+
+    /// The type below domains that constrain nothing. None: it is no such domain.
+    pub(super) fn plain_type(&self, of: &TypeName) -> Option<TypeName> {
+        let domain = self.domains_below(&of.base)?;
+        (!domain.constrained && !of.array).then_some(domain.base)
     }
 
     /// What is true for every row.
@@ -538,14 +578,9 @@ impl<'a> World<'a> {
         if self.proven.contains(&(name.clone(), column.to_owned())) {
             return true;
         }
-        self.catalog.is_some_and(|catalog| {
-            catalog.constraints.iter().any(|one| {
-                one.table == name
-                    && one.validated
-                    && one.enforced
-                    && not_null_of(&one.definition).as_deref() == Some(column)
-            })
-        })
+        self.terms_of(table)
+            .iter()
+            .any(|term| term.column == column && term.operator == "is not null")
     }
 
     /// A CHECK that may prove it, when nothing is known of the database.

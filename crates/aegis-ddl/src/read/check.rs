@@ -37,6 +37,24 @@ fn collect(node: &SyntaxNode, terms: &mut Vec<Term>) {
             }
         }
         K::BIN_EXPR => comparison(node, terms),
+        K::PREFIX_EXPR if tree::has_token(node, K::NOT_KW) => {
+            let mut inside = Vec::new();
+            if let Some(of) = node.children().last() {
+                collect(&of, &mut inside);
+            }
+            // NOT (column >= a AND column < b).
+            if let [from, to] = inside.as_slice()
+                && from.column == to.column
+                && from.operator == ">="
+                && to.operator == "<"
+            {
+                terms.push(Term {
+                    column: from.column.clone(),
+                    operator: "outside".to_owned(),
+                    values: vec![from.values[0].clone(), to.values[0].clone()],
+                });
+            }
+        }
         _ => {}
     }
 }

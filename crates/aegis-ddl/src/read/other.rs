@@ -428,6 +428,12 @@ fn create_domain(node: &SyntaxNode) -> Form {
         base,
         constrained: tree::has(node, K::CHECK_CONSTRAINT)
             || tree::has(node, K::NOT_NULL_CONSTRAINT),
+        default: tree::child(node, K::DEFAULT_CONSTRAINT).and_then(|clause| {
+            clause
+                .children()
+                .find(|child| child.kind() != K::CONSTRAINT_NAME_CLAUSE)
+                .map(|inside| tree::expression(&inside))
+        }),
     }
 }
 

@@ -6,6 +6,7 @@
 
 mod history;
 mod hostile;
+mod judge;
 mod plain;
 mod reading;
 mod sets;

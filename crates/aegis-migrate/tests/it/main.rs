@@ -17,6 +17,7 @@ mod run;
 mod run_builds;
 mod run_cuts;
 mod run_locks;
+mod run_places;
 mod run_rows;
 mod run_repair;
 mod run_sessions;
