@@ -202,7 +202,11 @@ impl Task {
                 self.rev += 1;
                 self.end_operation(now, bounds.class);
                 self.operation.state = OperationState::Unknown;
-                self.moves(TaskChange::Doubt);
+                self.moves(if bounds.has(Mutant::DoubtGoesRound) {
+                    TaskChange::Return
+                } else {
+                    TaskChange::Doubt
+                });
                 return Answer::Ended;
             }
             Verb::HandBack => {

@@ -12,6 +12,7 @@
 
 mod action;
 mod bounds;
+mod calm;
 mod canonical;
 mod database;
 mod downstream;
@@ -24,6 +25,7 @@ mod world;
 
 pub use action::Action;
 pub use bounds::Bounds;
+pub use calm::{Calm, SERVED};
 pub use mutant::Mutant;
 pub use properties::{INVARIANTS, Invariant};
 pub use protocol::Protocol;

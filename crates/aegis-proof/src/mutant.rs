@@ -47,6 +47,10 @@ pub enum Mutant {
     CompleteBesideOpen,
     /// A person resolves before a late request can no longer arrive.
     ResolvedEarly,
+    /// Nobody returns what a lost worker held.
+    NobodyReaps,
+    /// A task with an unknown operation goes back to the ready ones, and not before a person.
+    DoubtGoesRound,
     /// A loss by crash is not counted.
     CrashesUncounted,
 }

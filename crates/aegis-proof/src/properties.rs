@@ -6,6 +6,7 @@
 use aegis_model::{Class, OperationState, State};
 use stateright::Property;
 
+use crate::calm::SERVED;
 use crate::protocol::Protocol;
 use crate::world::{At, Mode, World};
 
@@ -195,6 +196,12 @@ pub(crate) fn all(model: &Protocol) -> Vec<Property<Protocol>> {
                 .any(|execution| matches!(execution.at, At::WriteUnknown(_)))
         },
     ));
+    if model.calm.is_some() {
+        properties.push(Property::always(SERVED, |model: &Protocol, world| {
+            let calm = model.calm.as_ref();
+            calm.is_none_or(|calm| calm.serves(world).is_ok())
+        }));
+    }
     if model.bounds.class == Class::Blind {
         properties.push(Property::sometimes(
             "a person decides",

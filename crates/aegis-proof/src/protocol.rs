@@ -1,10 +1,13 @@
 //! The machine that stateright explores: which steps there are, and what each does.
 
+use std::sync::Arc;
+
 use aegis_model::{Class, OperationState, State, WorkerState};
 use stateright::{Model, Property};
 
 use crate::action::Action;
 use crate::bounds::Bounds;
+use crate::calm::Calm;
 use crate::mutant::Mutant;
 use crate::properties::{self, Invariant};
 use crate::world::{At, Mode, World};
@@ -13,12 +16,21 @@ use crate::world::{At, Mode, World};
 #[derive(Debug, Clone)]
 pub struct Protocol {
     pub(crate) bounds: Bounds,
+    /// What must serve every state, where that is looked at.
+    pub(crate) calm: Option<Arc<Calm>>,
 }
 
 impl Protocol {
     /// Explores within these bounds.
     pub fn new(bounds: Bounds) -> Self {
-        Self { bounds }
+        Self { bounds, calm: None }
+    }
+
+    /// The same, in which every state must be served when nothing goes wrong any more.
+    #[must_use]
+    pub fn and_calm(mut self) -> Self {
+        self.calm = Some(Arc::new(Calm::after(&self.bounds)));
+        self
     }
 
     fn of_executions(&self, world: &World, actions: &mut Vec<Action>) {
@@ -128,7 +140,9 @@ impl Protocol {
                 if self.bounds.has(Mutant::UnguardedReaper) {
                     actions.push(Action::ReapRead { task });
                 }
-                actions.push(Action::Reap { task });
+                if !self.bounds.has(Mutant::NobodyReaps) {
+                    actions.push(Action::Reap { task });
+                }
             }
             let named = world.executions.iter().any(|execution| {
                 let claims = match execution.at {

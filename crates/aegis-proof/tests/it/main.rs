@@ -6,5 +6,6 @@
 )]
 
 mod configurations;
+mod liveness;
 mod mutants;
 mod support;
