@@ -1,5 +1,6 @@
 //! `aegis migrate` without its command line: changes, their lock, the ledger in the target, the runner, switch and contract.
 
+pub mod abandon;
 pub mod adopt;
 pub mod baseline;
 pub mod change;

@@ -20,11 +20,11 @@ struct How {
 
 /// The locks of these statements, merged. `more`: what the catalog adds to what the statements name.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub(super) struct Wanted(BTreeMap<Name, How>);
+pub(crate) struct Wanted(BTreeMap<Name, How>);
 
 impl Wanted {
     /// With the locks of a statement whose names begin in `schema`.
-    pub(super) fn and(&mut self, statement: &Statement, more: &[Lock], schema: &str) {
+    pub(crate) fn and(&mut self, statement: &Statement, more: &[Lock], schema: &str) {
         let alone = alone(statement);
         for lock in statement.locks().iter().chain(more) {
             let only = alone == Some(&lock.relation);
@@ -44,7 +44,7 @@ impl Wanted {
     ///
     /// # Errors
     /// The server's: 55P03 when one is not had.
-    pub(super) async fn take(
+    pub(crate) async fn take(
         &self,
         transaction: &Transaction<'_>,
     ) -> Result<(), tokio_postgres::Error> {

@@ -35,6 +35,8 @@ use outside::Outside;
 use watch::Watch;
 
 pub use error::RunError;
+pub(crate) use locks::Wanted;
+pub(crate) use sync::PLACE as SYNC;
 
 /// How patiently locks are asked for.
 #[derive(Debug, Clone, Copy)]

@@ -9,7 +9,7 @@ use super::RunError;
 use crate::change::Change;
 
 /// Where the ledger says that its statements stand.
-const PLACE: &str = "[sync]";
+pub(crate) const PLACE: &str = "[sync]";
 
 /// What makes the trigger. Its expressions are tried first, with the rights that it will have.
 pub(super) async fn begin(client: &mut Client, change: &Change) -> Result<SourceFile, RunError> {

@@ -14,6 +14,7 @@ mod foreign;
 mod lint;
 mod proxy;
 mod run;
+mod run_abandon;
 mod run_builds;
 mod run_cuts;
 mod run_locks;

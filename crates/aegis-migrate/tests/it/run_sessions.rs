@@ -9,7 +9,7 @@ use aegis_migrate::session::Direct;
 use aegis_testkit::{TestDb, wait_until};
 use tokio_postgres::NoTls;
 
-use crate::run::{held, ladder, ran, set, used};
+use crate::run::{ladder, ran, set, used};
 
 const BOUND: Duration = Duration::from_secs(20);
 
