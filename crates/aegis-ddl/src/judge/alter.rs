@@ -145,7 +145,11 @@ fn one(world: &World<'_>, table: &QualifiedName, action: &Action, found: &mut Fo
         Action::SetExpression { column } => found.push(
             "add-column-rewrite",
             Class::B,
-            Level::Error,
+            if world.is_small(table) {
+                Level::Notice
+            } else {
+                Level::Error
+            },
             format!("{table} is rewritten for the new expression of {column}"),
         ),
         Action::AddConstraint { constraint } => add_constraint(world, table, constraint, found),
@@ -161,7 +165,11 @@ fn one(world: &World<'_>, table: &QualifiedName, action: &Action, found: &mut Fo
                 found.push(
                     "add-constraint-scan",
                     Class::B,
-                    Level::Error,
+                    if world.is_small(table) {
+                        Level::Notice
+                    } else {
+                        Level::Error
+                    },
                     format!("every row of {table} is checked"),
                 );
             }

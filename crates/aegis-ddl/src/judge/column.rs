@@ -99,11 +99,16 @@ pub(super) fn add(
             format!("{name} has no default: it fails when {table} has rows, and INSERTs that do not know it fail"),
         );
     }
+    let scan = if world.is_small(table) {
+        Level::Notice
+    } else {
+        Level::Error
+    };
     if column.checked {
         found.push(
             "add-column-constraint",
             Class::B,
-            Level::Error,
+            scan,
             format!("the CHECK of {name} scans {table} under ACCESS EXCLUSIVE"),
         );
     }
@@ -111,7 +116,7 @@ pub(super) fn add(
         found.push(
             "add-column-constraint",
             Class::B,
-            Level::Error,
+            scan,
             format!("the index of {name} is built under ACCESS EXCLUSIVE"),
         );
     }
@@ -126,7 +131,7 @@ pub(super) fn add(
             found.push(
                 "add-column-constraint",
                 Class::B,
-                Level::Error,
+                scan,
                 format!(
                     "every row of {table} is looked up in {references} while writers of both wait"
                 ),

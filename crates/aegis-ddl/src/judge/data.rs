@@ -83,10 +83,14 @@ pub(super) fn change(
             found,
             format!("{verb} of {rows} rows of {table} in one transaction"),
         ),
-        RowScope::All => bulk(
-            found,
-            format!("{verb} of every row of {table} in one transaction"),
-        ),
+        RowScope::All => {
+            let message = format!("{verb} of every row of {table} in one transaction");
+            if world.is_small(table) {
+                found.push("dml-bulk", Class::C, Level::Notice, message);
+            } else {
+                bulk(found, message);
+            }
+        }
         RowScope::Condition => {
             let message = format!("nobody knows how many rows of {table} its condition means");
             if world.is_small(table) {

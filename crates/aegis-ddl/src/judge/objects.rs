@@ -333,7 +333,16 @@ fn create_table(world: &mut World<'_>, table: &CreateTable, found: &mut Found) {
         let default = world
             .relation(parent)
             .map(|relation| relation.default_partition.is_some());
-        if default == Some(true) {
+        let small = world
+            .relation(parent)
+            .and_then(|relation| relation.default_partition.as_ref())
+            .is_some_and(|name| {
+                world.is_small(&QualifiedName {
+                    schema: Some(name.schema.clone()),
+                    name: name.name.clone(),
+                })
+            });
+        if default == Some(true) && !small {
             found.push(
                 "attach-partition-scan",
                 Class::B,
@@ -451,7 +460,21 @@ fn reindex(
     if target.is_some_and(|target| !world.is_live(target)) {
         return;
     }
-    if !concurrently {
+    // Of an index the table counts.
+    let small = target.is_some_and(|target| {
+        let index = world
+            .catalog
+            .and_then(|catalog| catalog.index(&world.name(target)));
+        let table = index.map_or_else(
+            || target.clone(),
+            |index| QualifiedName {
+                schema: Some(index.table.schema.clone()),
+                name: index.table.name.clone(),
+            },
+        );
+        world.is_small(&table)
+    });
+    if !concurrently && !small {
         let what = match of {
             ReindexOf::Index => "its table",
             ReindexOf::Table => "the table",
