@@ -9,7 +9,7 @@ export AEGIS_BUILD_COMMIT ?= $(shell git rev-parse HEAD 2>/dev/null)
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench bench-peers chaos chaos-seeds dev model-deep migrate-facts mutants test-pg18
+.PHONY: help demo test lint bench bench-peers chaos chaos-seeds dev fuzz model-deep migrate-facts mutants test-pg18
 
 help: ## this list
 	@awk -F ': ## ' '/^[a-z0-9-]+: ## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -33,9 +33,9 @@ bench-peers: ## Aegis and its peers on the same work, each at its best; ARGS="--
 	@scripts/prepare demo
 	cargo run --locked --release --package aegis-bench -- peers --fetch-postgres $(ARGS)
 
-chaos-seeds: ## the three fixed seeds of chaos and the broken database, as tests
+chaos-seeds: ## the three fixed seeds of chaos and the broken database, as in the suite
 	@scripts/prepare test
-	cargo test --locked --package aegis --test it -- --ignored drill::
+	cargo test --locked --package aegis --test it -- drill::
 
 chaos: ## real processes, killed, frozen and cut off: SEED=n (random by default), MINUTES=n, CUTS=n; leaves DIR=a new folder
 	@scripts/prepare demo
@@ -45,6 +45,9 @@ chaos: ## real processes, killed, frozen and cut off: SEED=n (random by default)
 
 mutants: ## mistakes made in the SQL one by one, and which check notices each, with the score; AEGIS_MUTANTS=worker/renew,aegis.reap for some
 	cargo test --locked --package aegis-store --test it -- --include-ignored --nocapture --test-threads 1 mutants::
+
+fuzz: ## what reads bytes from outside, a minute each: libFuzzer where it is there; SECONDS_EACH=n
+	@scripts/fuzz
 
 migrate-facts: ## what each form of DDL does on PostgreSQL 14 to 18, measured again
 	cargo xtask migrate-facts $(ARGS)
