@@ -6,21 +6,21 @@ use aegis_migrate::contract::verbs::{self, Moved};
 use aegis_migrate::run::{Outcome, RunError};
 use aegis_testkit::TestDb;
 
-use super::shop::{ID, Shop};
+use super::shop::{ID, Shop, id};
 use crate::run::ran;
 
 const DROP: &str = "ALTER TABLE users DROP COLUMN name;\n";
 
 async fn close(shop: &Shop) -> Result<Moved, ContractError> {
     let mut held = shop.held().await;
-    let closed = verbs::close(&mut held, &shop.set, &shop.id()).await;
+    let closed = verbs::close(&mut held, &shop.set, &id()).await;
     held.release().await;
     closed
 }
 
 async fn reopen(shop: &Shop) -> Result<Moved, ContractError> {
     let mut held = shop.held().await;
-    let opened = verbs::reopen(&mut held, &shop.id(), "r1 must come back").await;
+    let opened = verbs::reopen(&mut held, &id(), "r1 must come back").await;
     held.release().await;
     opened
 }
@@ -54,8 +54,7 @@ async fn the_door_shuts_when_everything_before_is_applied_and_nobody_is_told_the
     shop.sql("UPDATE aegis_migrate.switch SET cache_ttl_ms = 0")
         .await;
 
-    shop.sql(&format!("GRANT SELECT ON app.users TO PUBLIC"))
-        .await;
+    shop.sql("GRANT SELECT ON app.users TO PUBLIC").await;
     let public = close(&shop).await.unwrap_err();
     assert_eq!(public.exit_code(), 18, "{public}");
     assert!(

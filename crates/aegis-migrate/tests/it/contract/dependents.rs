@@ -3,10 +3,10 @@
 use aegis_migrate::contract::dependents;
 use aegis_migrate::contract::subject::Subject;
 
-use super::shop::Shop;
+use super::shop::{Shop, id};
 
 async fn seen(shop: &Shop) -> (Option<bool>, String) {
-    let subject = Subject::of(&shop.set.changes[&shop.id()]).unwrap();
+    let subject = Subject::of(&shop.set.changes[&id()]).unwrap();
     let seen = dependents::look(&shop.db.admin, &subject).await.unwrap();
     (seen.holds, seen.detail)
 }

@@ -10,7 +10,7 @@ use aegis_migrate::contract::subject::Subject;
 use aegis_migrate::contract::verbs;
 use jiff::{SignedDuration, Timestamp};
 
-use super::shop::{ID, Shop};
+use super::shop::{ID, Shop, id};
 
 const DROP: &str = "ALTER TABLE users DROP COLUMN name;\n";
 
@@ -18,15 +18,13 @@ async fn closed(fact: &str) -> Shop {
     let shop = Shop::expanded_with(DROP, fact).await;
     shop.move_switch().await;
     let mut held = shop.held().await;
-    verbs::close(&mut held, &shop.set, &shop.id())
-        .await
-        .unwrap();
+    verbs::close(&mut held, &shop.set, &id()).await.unwrap();
     held.release().await;
     shop
 }
 
 async fn fact(shop: &Shop, need: Need) -> (Fact, Timestamp) {
-    let subject = Subject::of(&shop.set.changes[&shop.id()]).unwrap();
+    let subject = Subject::of(&shop.set.changes[&id()]).unwrap();
     let attempt = shop.attempt().await;
     let facts = judge::facts(&shop.db.admin, &subject, &attempt, &shop.keyring())
         .await
@@ -38,7 +36,7 @@ async fn fact(shop: &Shop, need: Need) -> (Fact, Timestamp) {
 #[tokio::test]
 async fn each_look_is_kept_also_one_that_failed_and_none_after_the_attempt() {
     let shop = closed("workers").await;
-    let subject = Subject::of(&shop.set.changes[&shop.id()]).unwrap();
+    let subject = Subject::of(&shop.set.changes[&id()]).unwrap();
     let mut client = shop.db.connect().await;
     let seen = observe::sample(&mut client, &subject).await.unwrap();
     let needs: Vec<Need> = seen.iter().map(|(need, _)| *need).collect();
@@ -63,9 +61,7 @@ async fn each_look_is_kept_also_one_that_failed_and_none_after_the_attempt() {
         .await;
 
     let mut held = shop.held().await;
-    verbs::reopen(&mut held, &shop.id(), "a test")
-        .await
-        .unwrap();
+    verbs::reopen(&mut held, &id(), "a test").await.unwrap();
     held.release().await;
     let ended = observe::sample(&mut client, &subject).await.unwrap_err();
     assert!(matches!(ended, AttemptError::NotClosed { .. }), "{ended}");

@@ -13,7 +13,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest as _, Sha256};
 
-use super::shop::{ID, Shop, signed};
+use super::shop::{ID, Shop, id, signed};
 
 const DROP: &str = "ALTER TABLE users DROP COLUMN name;\n";
 const BOUND: Duration = Duration::from_secs(30);
@@ -83,10 +83,18 @@ async fn with_every_fact_and_enough_signatures_the_old_side_goes_in_one_transact
         .await
         .unwrap();
     drop(app);
+    // The table's own grants are back: a column that comes later is the application's too, and the structure is what was written.
+    let of_table = format!(
+        "SELECT count(*) FROM information_schema.role_table_grants WHERE grantee = '{}' AND table_name = 'users'",
+        shop.rw
+    );
+    assert_eq!(shop.number(&of_table).await, 3);
+    let of_columns = "SELECT count(*) FROM pg_attribute WHERE attrelid = 'app.users'::regclass AND attacl IS NOT NULL";
+    assert_eq!(shop.number(of_columns).await, 0);
     let again = shop.run(&[]).await.unwrap();
     assert_eq!((again.outcome, again.applied), (Outcome::Nothing, 0));
     let mut held = shop.held().await;
-    let late = verbs::reopen(&mut held, &shop.id(), "too late")
+    let late = verbs::reopen(&mut held, &id(), "too late")
         .await
         .unwrap_err();
     held.release().await;
@@ -169,9 +177,7 @@ async fn an_old_session_of_a_member_of_a_runtime_role_blocks_until_it_ends() {
     shop.move_switch().await;
     shop.pass("agrees", 0).await;
     let mut held = shop.held().await;
-    verbs::close(&mut held, &shop.set, &shop.id())
-        .await
-        .unwrap();
+    verbs::close(&mut held, &shop.set, &id()).await.unwrap();
     held.release().await;
     shop.observed("0").await;
     shop.attested("1 hour").await;

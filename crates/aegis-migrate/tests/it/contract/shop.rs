@@ -1,5 +1,6 @@
 //! A shop whose `users.name` becomes two columns: its database in use, its change, the people who sign.
 
+use std::fmt::Write as _;
 use std::time::Duration;
 
 use aegis_migrate::change::{ChangeId, Phase};
@@ -56,6 +57,11 @@ observe = "30s"
 evidence = ["reconciled", "sightings", "clients", "dependents", "rollback_window"]
 "#;
 
+/// Its id.
+pub(super) fn id() -> ChangeId {
+    ID.parse().unwrap()
+}
+
 /// Somebody with a key.
 pub(super) struct Person {
     pub(super) signer: Signer,
@@ -97,9 +103,7 @@ impl Shop {
         shop.move_switch().await;
         shop.pass("agrees", 0).await;
         let mut held = shop.held().await;
-        verbs::close(&mut held, &shop.set, &shop.id())
-            .await
-            .unwrap();
+        verbs::close(&mut held, &shop.set, &id()).await.unwrap();
         held.release().await;
         shop
     }
@@ -175,10 +179,6 @@ impl Shop {
         shop
     }
 
-    pub(super) fn id(&self) -> ChangeId {
-        ID.parse().unwrap()
-    }
-
     pub(super) async fn held(&self) -> Held {
         held(&self.db, Duration::from_secs(20)).await.unwrap()
     }
@@ -218,7 +218,7 @@ impl Shop {
 
     /// A pass that has ended now.
     pub(super) async fn pass(&self, kind: &str, mismatch: i64) {
-        let rule = self.set.changes[&self.id()].sync_rule().unwrap();
+        let rule = self.set.changes[&id()].sync_rule().unwrap();
         let trigger = rule.state(&self.db.admin).await.unwrap().unwrap();
         self.sql(&format!(
             "INSERT INTO aegis_migrate.reconcile_pass (change, kind, asked_sha256, started_at, snapshot_lsn, rows_counted, missing, mismatch,
@@ -254,10 +254,12 @@ impl Shop {
     pub(super) fn keyring(&self) -> Keyring {
         let mut text = "format = 1\nenvironment = \"production\"\napprovals = 2\n".to_owned();
         for (name, person) in [("ana", &self.ana), ("bo", &self.bo), ("cy", &self.cy)] {
-            text.push_str(&format!(
-                "[[person]]\nname = \"{name}\"\nmay = [\"approve\"]\nkey = \"\"\"\n{}\"\"\"\n",
+            writeln!(
+                text,
+                "[[person]]\nname = \"{name}\"\nmay = [\"approve\"]\nkey = \"\"\"\n{}\"\"\"",
                 person.public
-            ));
+            )
+            .unwrap();
         }
         Keyring::read(&text, "approvers.toml").unwrap()
     }
@@ -289,7 +291,7 @@ impl Shop {
         envelopes: &[(String, Envelope)],
     ) -> Result<Summary, ContractError> {
         let mut held = self.held().await;
-        let (id, keyring) = (self.id(), self.keyring());
+        let (id, keyring) = (id(), self.keyring());
         let brought = Brought {
             change: &id,
             keyring: &keyring,

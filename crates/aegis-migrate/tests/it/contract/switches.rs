@@ -194,7 +194,7 @@ async fn two_movers_at_once_one_moves() {
 async fn forward_is_shown_by_the_newest_zero_pass_with_the_trigger_that_is_there_and_while_it_is_fresh()
  {
     let shop = super::shop::Shop::expanded("ALTER TABLE users DROP COLUMN name;\n").await;
-    let change = &shop.set.changes[&shop.id()];
+    let change = &shop.set.changes[&super::shop::id()];
     let asked = async || {
         let fact = reconciled::fact(&shop.db.admin, change, Question::Forward)
             .await

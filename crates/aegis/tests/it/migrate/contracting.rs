@@ -1,5 +1,6 @@
 //! `switch` and `contract` as people call them: the whole path of a split column, and what is refused on the way.
 
+use std::fmt::Write as _;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -112,9 +113,11 @@ impl Shop {
             let private = pem("PRIVATE KEY", pair.to_pkcs8v1().unwrap().as_ref());
             std::fs::write(self.folder.path().join(format!("{name}.pem")), private).unwrap();
             let public = pem("PUBLIC KEY", pair.public_key().as_der().unwrap().as_ref());
-            text.push_str(&format!(
-                "[[person]]\nname = \"{name}\"\nmay = [{may}]\nkey = \"\"\"\n{public}\"\"\"\n"
-            ));
+            writeln!(
+                text,
+                "[[person]]\nname = \"{name}\"\nmay = [{may}]\nkey = \"\"\"\n{public}\"\"\""
+            )
+            .unwrap();
         }
         text.push_str("[[exclude]]\nfact = \"workers\"\nreason = \"no engine here\"\n");
         self.folder.write("approvers.toml", text);
@@ -173,39 +176,6 @@ impl Shop {
         std::fs::write(self.folder.path().join(file), text).unwrap();
     }
 
-    async fn temporary(&self, what: &str) {
-        let set = aegis_migrate::set::Set::read(&self.folder.dir()).unwrap();
-        if what == "migrate" {
-            let line = set
-                .lock
-                .line(&format!("{ID}:migrate").parse().unwrap())
-                .unwrap();
-            self.sql(include_str!(
-                "../../../../aegis-backfill/schema/0007_backfill.sql"
-            ))
-            .await;
-            self.sql(&format!(
-                "BEGIN; SELECT set_config('aegis_migrate.silent', '{ID}', true);
-                 UPDATE app.users SET first_name = split_part(name, ' ', 1), last_name = split_part(name, ' ', 2); COMMIT;
-                 INSERT INTO aegis_migrate.phase (change, phase, line_sha256, steps, epoch, run, release) VALUES ('{ID}', 'migrate', '{}', 0, 1, 'test', 'r1')",
-                line.sha256
-            )).await;
-            return;
-        }
-        let rule = set
-            .changes
-            .values()
-            .find_map(|change| change.sync_rule())
-            .unwrap();
-        let trigger = rule.state(&self.db.admin).await.unwrap().unwrap();
-        self.sql(&format!(
-            "INSERT INTO aegis_migrate.reconcile_pass (change, kind, asked_sha256, started_at, snapshot_lsn, rows_counted, missing, mismatch,
-                 orphaned, samples, trigger_sha256, run, by_whom, release)
-             VALUES ('{ID}', '{what}', 'x', clock_timestamp(), pg_current_wal_lsn(), 1, 0, 0, 0, '[]', '{}', 'test', 'ana', 'r2')",
-            trigger.definition
-        )).await;
-    }
-
     async fn expand(&self) {
         self.folder.write(&format!("{ID}/change.toml"), CHANGE);
         self.folder.write(
@@ -259,8 +229,7 @@ async fn process_a_column_is_split_from_its_first_line_to_the_last_drop() {
         .await
         .unwrap();
     shop.refused(&SWITCH, 18, "AEG-0025").await;
-    shop.temporary("migrate").await;
-    shop.temporary("forward").await;
+    shop.ok(&["run", "--phase", "migrate"]).await;
     let shown = shop.json(&["switch", ID]).await;
     assert_eq!(shown["standing"]["reads"], "old");
     let moved = shop.json(&SWITCH).await;
@@ -324,7 +293,7 @@ async fn process_a_column_is_split_from_its_first_line_to_the_last_drop() {
     // What was written a minute ago is past.
     shop.sql("UPDATE aegis_migrate.sighting SET minute = minute - interval '1 hour'")
         .await;
-    shop.temporary("agrees").await;
+    shop.ok(&["reconcile", ID]).await;
     shop.bundle("staging.json", true, "staging");
     shop.refused(
         &["contract", "observe", ID, "--bundle", "staging.json"],
