@@ -104,6 +104,30 @@ pub async fn open(client: &impl GenericClient, taken: &[Grant]) -> Result<(), Do
     Ok(())
 }
 
+/// Ends the grants that shutting made in place of the table's, once the old columns are gone: the table's own are back, so that they
+/// hold for columns that come later, and the structure is what the changes say. While an old column is there, nothing is given back.
+pub async fn settle(
+    client: &impl GenericClient,
+    taken: &[Grant],
+    old: &[String],
+) -> Result<(), DoorError> {
+    let mut back = Vec::new();
+    for grant in taken {
+        let left = columns(client, grant).await?;
+        if left.iter().any(|column| old.contains(column)) {
+            return Ok(());
+        }
+        let is_there = match &grant.column {
+            None => !left.is_empty(),
+            Some(column) => left.contains(column),
+        };
+        if is_there {
+            back.push(grant.clone());
+        }
+    }
+    open(client, &back).await
+}
+
 /// Who still reaches an old column, in words; empty when the door is shut.
 pub async fn still_open(
     client: &impl GenericClient,

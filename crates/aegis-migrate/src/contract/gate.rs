@@ -92,8 +92,13 @@ impl Gate<'_> {
         Ok(())
     }
 
-    /// Uses the approval up and ends the attempt, in the caller's transaction, which has seen [`Self::holds`].
+    /// Uses the approval up, ends the attempt and gives the tables' grants back, in the caller's transaction, which has seen [`Self::holds`].
     pub async fn end(&self, client: &impl GenericClient) -> Result<(), GateError> {
+        if let Some(door) = &self.door {
+            door::settle(client, &self.attempt.taken, door.old)
+                .await
+                .map_err(of_door)?;
+        }
         let used = client
             .execute(
                 include_str!("../../sql/contract/use_approval.sql"),

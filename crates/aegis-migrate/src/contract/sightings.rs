@@ -10,8 +10,8 @@ use tokio_postgres::GenericClient;
 use super::look::Seen;
 use super::reconciled::is_there;
 
-/// How far back a single look sees: a note has the minute of its write, so less would miss some.
-pub const BACK_S: i64 = 60;
+/// How far back a single look sees, beside the minute that a note stands for: more than two looks are apart.
+pub const BACK_S: i64 = 30;
 
 /// Whether nobody has written the old side since `since`.
 pub async fn old_side(
