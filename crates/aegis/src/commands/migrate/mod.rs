@@ -3,14 +3,20 @@
 //! Invariants: the exit codes are those of [`EXIT_CODES`], in `--help` and in `docs/guides/migrate.md`; what a program reads is
 //! on stdout.
 
+mod abandon;
 mod adopt;
+mod backfill;
 mod baseline;
 mod by;
 mod contract;
 mod dev;
 mod lint;
+mod many;
 mod new;
+pub(crate) mod on_target;
 mod plan;
+mod reconcile;
+mod repair;
 mod run;
 mod seal;
 mod snapshot;
@@ -75,9 +81,15 @@ pub(crate) struct MigrateArguments {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
+    /// Takes the expand of a change back, before any release used it.
+    #[command(after_help = abandon::AFTER)]
+    Abandon(abandon::AbandonArguments),
     /// Takes a database over from sqlx, Flyway, refinery, goose or Rails: its ledger is kept, and shut.
     #[command(after_help = adopt::AFTER)]
     Adopt(adopt::AdoptArguments),
+    /// Shows the jobs that move rows, pauses, resumes, cancels and retries them.
+    #[command(after_help = backfill::AFTER)]
+    Backfill(backfill::BackfillArguments),
     /// Records lines of the lock as applied, for a database whose structure is shown to be what they make.
     Baseline(baseline::BaselineArguments),
     /// How an old form goes, weeks later: its door is shut, it is watched, it is approved, it is dropped.
@@ -93,6 +105,12 @@ enum Verb {
     New(new::NewArguments),
     /// Shows what each phase would do: every statement with its class, its locks and the size of what it locks.
     Plan(plan::PlanArguments),
+    /// Counts the rows of a change that are not right, in one state of the database, and keeps the result as evidence.
+    #[command(after_help = reconcile::AFTER)]
+    Reconcile(reconcile::ReconcileArguments),
+    /// Says of the ledger what a person knows, when it is shown: an edited line, work that was done by hand, a step to begin anew.
+    #[command(after_help = repair::AFTER)]
+    Repair(repair::RepairArguments),
     /// Applies what is open of a phase, each step with its verdict in the ledger of the database.
     #[command(after_help = run::AFTER)]
     Run(run::RunArguments),
@@ -138,13 +156,17 @@ pub(crate) async fn run(
         output,
     };
     match arguments.verb {
+        Verb::Abandon(abandon) => abandon::run(&abandon, &place).await,
         Verb::Adopt(adopt) => adopt::run(adopt, &place).await,
+        Verb::Backfill(backfill) => backfill::run(&backfill, &place).await,
         Verb::Baseline(baseline) => baseline::run(baseline, &place).await,
         Verb::Contract(contract) => contract::run(&contract, &place).await,
         Verb::Dev(dev) => dev::run(&dev, &place).await,
         Verb::Lint(lint) => lint::run(&lint, &place).await,
         Verb::New(new) => new::run(&new, &place),
         Verb::Plan(plan) => plan::run(&plan, &place).await,
+        Verb::Reconcile(reconcile) => reconcile::run(&reconcile, &place).await,
+        Verb::Repair(repair) => repair::run(&repair, &place).await,
         Verb::Run(run) => run::run(&run, &place).await,
         Verb::Seal(seal) => seal::run(&seal, &place).await,
         Verb::Status => status::status(&place).await,

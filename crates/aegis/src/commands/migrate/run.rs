@@ -6,29 +6,27 @@
 use std::time::Duration;
 
 use aegis_migrate::change::Phase;
-use aegis_migrate::mutex::{self, Held, RunName};
-use aegis_migrate::run::{self as runner, Ladder, Outcome, RunError};
+use aegis_migrate::mutex::{self, RunName};
+use aegis_migrate::run::{Ladder, Outcome, RunError, Summary};
 use aegis_migrate::session::Direct;
 use aegis_migrate::set::Set;
-use aegis_model::ErrorCode;
-use aegis_store::{Config, install};
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 use tokio::signal::unix::{SignalKind, signal};
-use tokio_postgres::Client;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
 
-use super::Place;
+use super::on_target::{self, Job, failure};
+use super::{Place, many};
 use crate::exit::Exit;
-use crate::failure::{Failure, chain};
+use crate::failure::Failure;
 use crate::output::{Output, Progress, line, note};
 
 /// Below its help.
 pub(crate) const AFTER: &str = "One statement, one transaction: all locks first, each waited for at most --lock-timeout-ms, and the whole transaction \
     again when they are not had. Concurrent builds run by themselves; one that was killed is judged by what is there when it is run \
-    again. [sync], [backfill], [reconcile] and [contract] are not run by this release: a run that meets one stops there and says so.";
-
-/// How long a run that was asked to end may take to say so in the ledger.
-const LAST_WORDS: Duration = Duration::from_secs(5);
+    again; while one runs it is said how far it is and whom it waits for. Without a database on the command line, the databases of \
+    targets.toml, so many at once, until its stop rule holds. A contract has its own command.";
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum PhaseArgument {
@@ -81,71 +79,46 @@ pub(crate) struct UnlockArguments {
 
 pub(crate) async fn run(arguments: &RunArguments, place: &Place<'_>) -> Result<Exit, Failure> {
     let set = Set::read(&place.dir)?;
-    let name = RunName {
-        run: uuid::Uuid::now_v7().simple().to_string()[20..].to_owned(),
-        by: arguments.by.clone(),
-        release: arguments.release.clone(),
+    let job = Job {
+        name: RunName {
+            run: uuid::Uuid::now_v7().simple().to_string()[20..].to_owned(),
+            by: arguments.by.clone(),
+            release: arguments.release.clone(),
+        },
+        phase: match arguments.phase {
+            PhaseArgument::Expand => Phase::Expand,
+            PhaseArgument::Migrate => Phase::Migrate,
+        },
+        ladder: Ladder {
+            lock_timeout: Duration::from_millis(arguments.lock_timeout_ms),
+            tries: arguments.tries,
+            ..Ladder::default()
+        },
+        wait: Duration::from_secs(arguments.wait_s),
     };
-    let phase = match arguments.phase {
-        PhaseArgument::Expand => Phase::Expand,
-        PhaseArgument::Migrate => Phase::Migrate,
-    };
-    let ladder = Ladder {
-        lock_timeout: Duration::from_millis(arguments.lock_timeout_ms),
-        tries: arguments.tries,
-        ..Ladder::default()
-    };
-    let session = session(place, &name.application_name()).await?;
-    let cancel = session.cancel.clone();
-    let mut held = Held::take(session, &name, Duration::from_secs(arguments.wait_s))
-        .await
-        .map_err(|error| failure(&error.into()))?;
-    held.watch = watcher(place).await;
+    let resolved = super::targets::resolve(&set, place).await?;
+    if resolved.is_many {
+        return many::run(job, set, resolved, place.output).await;
+    }
     let is_json = place.output == Output::Json;
     let progress = Progress::new("steps", None);
-    let mut failed = None;
     let mut told = |event: &Value| {
-        // The summary says it, last.
-        if event.get("event").and_then(Value::as_str) == Some("ended") {
-            failed = event.get("summary").cloned();
-            return;
-        }
         if is_json {
             line(&event.to_string());
-        } else if event.get("event").and_then(Value::as_str) == Some("build") {
-            note(&build_words(event));
-        } else if let Some(step) = event.get("step").and_then(Value::as_str) {
-            let state = event
-                .get("state")
-                .and_then(Value::as_str)
-                .unwrap_or_default();
+        } else if let Some(words) = words(event) {
             progress.more(1);
-            note(&format!("{step} {state}"));
+            note(&words);
         }
     };
-    let config = config(place)?;
-    let (_, tls) = install::direct_parts(&config);
-    let ended = tokio::select! {
-        ended = runner::run(&mut held, &set, phase, &ladder, &mut told) => ended,
-        signal = signalled() => {
-            signal?;
-            // What the server is doing is cancelled; the transaction is rolled back with the session.
-            cancel.cancel_query(tls).await.ok();
-            Err(RunError::Interrupted)
-        }
-    };
-    drop(progress);
+    let (stop, stops) = stop()?;
+    let url = place.database.direct()?;
+    let ended = on_target::run(url, &job, &set, &mut told, stopped(stops)).await;
+    drop((progress, stop));
     match ended {
         Ok(summary) => {
-            held.release().await;
-            let outcome = match summary.outcome {
-                Outcome::Applied => "applied",
-                Outcome::Nothing => "nothing",
-                Outcome::Ahead => "ahead",
-            };
             place.output.one(
                 &[
-                    ("outcome", outcome.to_owned()),
+                    ("outcome", outcome(&summary).to_owned()),
                     ("applied", summary.applied.to_string()),
                     ("reconciled", summary.reconciled.to_string()),
                     ("version", summary.version.to_string()),
@@ -154,23 +127,54 @@ pub(crate) async fn run(arguments: &RunArguments, place: &Place<'_>) -> Result<E
             );
             Ok(Exit::Done)
         }
-        Err(error) => {
-            if matches!(error, RunError::Interrupted) {
-                // What was cancelled ends soon; a session that does not answer is left to its end.
-                let marked =
-                    tokio::time::timeout(LAST_WORDS, runner::interrupted(&mut held)).await;
-                if matches!(marked, Ok(Ok(()))) {
-                    held.release().await;
-                }
-                failed = Some(json!({ "outcome": "interrupted", "exit_code": error.exit_code() }));
-            } else {
-                held.release().await;
+        Err(ended) => {
+            if is_json {
+                line(&ended.summary.to_string());
             }
-            if is_json && let Some(summary) = failed {
-                line(&summary.to_string());
-            }
-            Err(failure(&error))
+            Err(ended.failure)
         }
+    }
+}
+
+/// An event in words. None: it is for programs.
+pub(super) fn words(event: &Value) -> Option<String> {
+    if event["event"] == "build" {
+        return Some(on_target::build_words(event));
+    }
+    if let Some(words) = super::backfill::words(event) {
+        return Some(words);
+    }
+    let (step, state) = (event["step"].as_str()?, event["state"].as_str()?);
+    Some(format!("{step} {state}"))
+}
+
+/// How a run ended well, in a word.
+pub(super) fn outcome(summary: &Summary) -> &'static str {
+    match summary.outcome {
+        Outcome::Applied => "applied",
+        Outcome::Nothing => "nothing",
+        Outcome::Ahead => "ahead",
+    }
+}
+
+/// Turns true when somebody asks this process to end. The first is kept for as long as the second is looked at.
+pub(super) fn stop() -> Result<(JoinSet<()>, watch::Receiver<bool>), Failure> {
+    let asked = signalled_once()?;
+    let (sender, receiver) = watch::channel(false);
+    let mut waits = JoinSet::new();
+    waits.spawn(async move {
+        asked.await;
+        sender.send_replace(true);
+        // Until everybody has seen it.
+        sender.closed().await;
+    });
+    Ok((waits, receiver))
+}
+
+/// Ends when that has turned true; never when nobody can turn it any more.
+pub(super) async fn stopped(mut stops: watch::Receiver<bool>) {
+    if stops.wait_for(|stop| *stop).await.is_err() {
+        std::future::pending::<()>().await;
     }
 }
 
@@ -206,60 +210,21 @@ pub(crate) async fn unlock(
     Ok(Exit::Done)
 }
 
-fn config(place: &Place<'_>) -> Result<Config, Failure> {
-    Config::from_url(place.database.direct()?)
-        .map_err(|error| Failure::new(Exit::Migrate(17), chain(&error)))
-}
-
 async fn session(place: &Place<'_>, application_name: &str) -> Result<Direct, Failure> {
-    let config = config(place)?;
-    let (postgres, tls) = install::direct_parts(&config);
-    Direct::connect(postgres, tls, application_name)
+    let config = on_target::config(place.database.direct()?).map_err(|error| failure(&error))?;
+    on_target::session(&config, application_name)
         .await
-        .map_err(|error| failure(&error.into()))
-}
-
-/// The second connection, from which builds are watched. Without it they run unwatched.
-async fn watcher(place: &Place<'_>) -> Option<Client> {
-    let config = config(place).ok()?.with_application_name("aegis migrate watch");
-    match install::connect_direct(&config).await {
-        Ok(client) => Some(client),
-        Err(error) => {
-            tracing::warn!(error = %chain(&error), "there is no second connection: builds are not watched");
-            None
-        }
-    }
-}
-
-/// What was seen of a build, in words.
-fn build_words(event: &Value) -> String {
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let mut words = vec![text(&event["step"])];
-    if let Some(phase) = event["phase"].as_str() {
-        words.push(phase.to_owned());
-    }
-    for unit in ["blocks", "tuples", "lockers"] {
-        if let (Some(done), Some(total)) = (
-            event[unit]["done"].as_i64(),
-            event[unit]["total"].as_i64(),
-        ) {
-            words.push(format!("{done} of {total} {unit}"));
-        }
-    }
-    let blocker = &event["waits_for"];
-    if let Some(pid) = blocker["pid"].as_i64() {
-        words.push(format!(
-            "waits for process {pid} ({}, {}, in a transaction for {} s)",
-            text(&blocker["program"]),
-            text(&blocker["state"]),
-            blocker["transaction_age_s"]
-        ));
-    }
-    words.join(", ")
+        .map_err(|error| failure(&error))
 }
 
 /// Returns when somebody asks this process to end.
 pub(super) async fn signalled() -> Result<(), Failure> {
+    signalled_once()?.await;
+    Ok(())
+}
+
+/// Listens from now on, and ends with the first signal.
+fn signalled_once() -> Result<impl Future<Output = ()> + Send + 'static, Failure> {
     let on = |kind| {
         signal(kind).map_err(|error| {
             Failure::new(
@@ -270,20 +235,10 @@ pub(super) async fn signalled() -> Result<(), Failure> {
     };
     let mut interrupt = on(SignalKind::interrupt())?;
     let mut terminate = on(SignalKind::terminate())?;
-    tokio::select! {
-        _ = interrupt.recv() => {}
-        _ = terminate.recv() => {}
-    }
-    Ok(())
-}
-
-/// A runner's error with its exit code, and its page where it has one.
-fn failure(error: &RunError) -> Failure {
-    let failure = Failure::new(Exit::Migrate(error.exit_code()), chain(error));
-    match error {
-        RunError::Edited(_) => failure.with_code(ErrorCode::HISTORY_EDITED),
-        RunError::Requires(_) => failure.with_code(ErrorCode::REQUIRED_FIRST),
-        RunError::Shape { .. } => failure.with_code(ErrorCode::STRUCTURE),
-        _ => failure,
-    }
+    Ok(async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+    })
 }

@@ -2,7 +2,7 @@
 
 use aegis_migrate::change::Problems;
 use aegis_migrate::set::Set;
-use aegis_migrate::targets::{self, Target};
+use aegis_migrate::targets::{self, Stop, Target};
 
 use super::{Place, connect};
 use crate::failure::Failure;
@@ -11,6 +11,10 @@ use crate::failure::Failure;
 pub(crate) struct Resolved {
     pub(crate) targets: Vec<Target>,
     pub(crate) parallel: usize,
+    /// When no further one is begun.
+    pub(crate) stop: Stop,
+    /// Whether targets.toml names them.
+    pub(crate) is_many: bool,
 }
 
 /// Names every database, before any is touched.
@@ -25,6 +29,8 @@ pub(crate) async fn resolve(set: &Set, place: &Place<'_>) -> Result<Resolved, Fa
             Ok(Resolved {
                 targets: found.await.map_err(Problems::from)?,
                 parallel: file.parallel,
+                stop: file.stop,
+                is_many: true,
             })
         }
         _ => Ok(Resolved {
@@ -33,6 +39,8 @@ pub(crate) async fn resolve(set: &Set, place: &Place<'_>) -> Result<Resolved, Fa
                 url: place.database.direct()?.to_owned(),
             }],
             parallel: 1,
+            stop: Stop::First,
+            is_many: false,
         }),
     }
 }

@@ -3,8 +3,11 @@
 mod contracting;
 mod developing;
 mod folder;
+mod killing;
 mod linting;
+mod moving;
 mod planning;
+mod repairing;
 mod running;
 mod sealing;
 mod taking_over;

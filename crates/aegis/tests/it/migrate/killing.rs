@@ -1,0 +1,160 @@
+//! `run` as a process that is ended: while it builds, while it waits for the mutex, and the run after it.
+
+use std::process::{Child, Stdio};
+use std::time::Duration;
+
+use aegis_testkit::{TestDb, process_slot, wait_until};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use tokio_postgres::Client;
+
+use super::folder::Folder;
+use crate::support::command;
+
+const BOUND: Duration = Duration::from_mins(1);
+const ID: &str = "20261129T1030_index";
+
+/// A used database, and a change that builds an index there.
+async fn stage(folder: &Folder) -> TestDb {
+    let db = TestDb::empty().await;
+    folder.change(
+        "20261128T0900_users",
+        "CREATE SCHEMA app;\nCREATE TABLE app.users (id bigint PRIMARY KEY, name text);\n",
+    );
+    folder.json(None, &["seal"]).await;
+    folder
+        .json(Some(&db.url()), &["run", "--phase", "expand"])
+        .await;
+    folder.write(
+        &format!("{ID}/change.toml"),
+        format!("format = 1\nid = \"{ID}\"\nschema = \"app\"\n[migrate]\nsql = \"migrate.sql\"\n"),
+    );
+    folder.write(
+        &format!("{ID}/migrate.sql"),
+        "CREATE INDEX CONCURRENTLY names ON app.users (name);\n",
+    );
+    folder.json(None, &["seal"]).await;
+    db
+}
+
+fn start(folder: &Folder, db: &TestDb) -> Child {
+    let words = ["migrate", "run", "--phase", "migrate"];
+    let mut command = command(Some(&db.url()), &words);
+    command
+        .current_dir(folder.path())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    command.spawn().unwrap()
+}
+
+async fn end(mut child: Child, signal: Signal) -> Option<i32> {
+    let pid = Pid::from_raw(i32::try_from(child.id()).unwrap());
+    kill(pid, signal).unwrap();
+    tokio::task::spawn_blocking(move || child.wait())
+        .await
+        .unwrap()
+        .unwrap()
+        .code()
+}
+
+/// Waits until so many runners stand in this database, and the count is as told for those that wait for a lock.
+async fn runners(db: &TestDb, all: i64, waiting: i64) {
+    wait_until("the runners stand as told", BOUND, async || {
+        let row = db
+            .admin
+            .query_one(
+                "SELECT count(*), count(*) FILTER (WHERE wait_event_type = 'Lock') FROM pg_stat_activity
+                 WHERE application_name LIKE 'aegis migrate/%' AND datname = current_database()",
+                &[],
+            )
+            .await
+            .unwrap();
+        (row.get::<_, i64>(0), row.get::<_, i64>(1)) == (all, waiting)
+    })
+    .await;
+}
+
+async fn writer(db: &TestDb) -> Client {
+    let client = db.connect().await;
+    client
+        .batch_execute("BEGIN; INSERT INTO app.users VALUES (9, 'x')")
+        .await
+        .unwrap();
+    client
+}
+
+#[tokio::test]
+async fn process_a_build_that_is_interrupted_or_killed_is_known_as_that_and_ended_by_the_next_run()
+{
+    let _slot = process_slot();
+    let folder = Folder::new();
+    let db = stage(&folder).await;
+    for (signal, code, state) in [
+        (Signal::SIGTERM, Some(22), "interrupted"),
+        (Signal::SIGKILL, None, "intent"),
+    ] {
+        let writer = writer(&db).await;
+        let child = start(&folder, &db);
+        runners(&db, 1, 1).await;
+        assert_eq!(end(child, signal).await, code);
+        // The server notices; nobody has to end it.
+        runners(&db, 0, 0).await;
+        let found: String = db
+            .admin
+            .query_one(
+                "SELECT state FROM aegis_migrate.step WHERE phase = 'migrate'",
+                &[],
+            )
+            .await
+            .unwrap()
+            .get(0);
+        assert_eq!(found, state);
+        writer.batch_execute("ROLLBACK").await.unwrap();
+    }
+    let last: String = db
+        .admin
+        .query_one(
+            "SELECT event #>> '{summary,outcome}' FROM aegis_migrate.event WHERE event ->> 'event' = 'ended' ORDER BY at DESC LIMIT 1",
+            &[],
+        )
+        .await
+        .unwrap()
+        .get(0);
+    assert_eq!(last, "interrupted", "a killed one has no last word");
+    let ran = folder
+        .run(Some(&db.url()), &["run", "--phase", "migrate"])
+        .await;
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let valid: bool = db
+        .admin
+        .query_one(
+            "SELECT indisvalid AND indisready FROM pg_index WHERE indexrelid = 'app.names'::regclass",
+            &[],
+        )
+        .await
+        .unwrap()
+        .get(0);
+    assert!(valid);
+}
+
+#[tokio::test]
+async fn process_mg_08_a_runner_that_is_killed_while_it_waits_for_the_mutex_is_in_nobodys_way() {
+    let _slot = process_slot();
+    let folder = Folder::new();
+    let db = stage(&folder).await;
+    let writer = writer(&db).await;
+    let holder = start(&folder, &db);
+    runners(&db, 1, 1).await;
+    let second = start(&folder, &db);
+    // It polls: nobody waits for the mutex inside the server.
+    runners(&db, 2, 1).await;
+    assert_eq!(end(second, Signal::SIGKILL).await, None);
+    runners(&db, 1, 1).await;
+    assert_eq!(end(holder, Signal::SIGKILL).await, None);
+    runners(&db, 0, 0).await;
+    writer.batch_execute("ROLLBACK").await.unwrap();
+    let ran = folder
+        .run(Some(&db.url()), &["run", "--phase", "migrate"])
+        .await;
+    assert_eq!(ran.code, 0, "{ran:?}");
+}
