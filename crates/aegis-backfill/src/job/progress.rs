@@ -68,25 +68,26 @@ impl Progress {
 
     /// A line for people.
     pub fn words(&self) -> String {
-        let mut words = format!(
+        let mut words = vec![format!(
             "{} rows seen, {} changed",
             self.rows_seen, self.rows_changed
-        );
+        )];
         match (self.percent_estimated, self.rows_estimated) {
             (Some(percent), Some(rows)) if percent < 100.0 => {
-                words.push_str(&format!(", about {percent:.1} % of an estimated {rows}"));
+                words.push(format!("about {percent:.1} % of an estimated {rows}"));
             }
-            (None, _) => words.push_str(", of an unknown number (the table was never analysed)"),
+            (None, _) => {
+                words.push("of an unknown number (the table was never analysed)".to_owned());
+            }
             _ => {}
         }
-        match self.left_s_estimated {
-            Some(left) if left > 0 => words.push_str(&format!(", about {left} s of work left")),
-            _ => {}
+        if let Some(left) = self.left_s_estimated.filter(|left| *left > 0) {
+            words.push(format!("about {left} s of work left"));
         }
         if self.waited_ms >= 1000 {
-            words.push_str(&format!(", waited {} s", self.waited_ms / 1000));
+            words.push(format!("waited {} s", self.waited_ms / 1000));
         }
-        words
+        words.join(", ")
     }
 }
 

@@ -179,12 +179,12 @@ fn carry(side: &[Column]) -> String {
     let mut text = "        SELECT ".to_owned();
     for (index, (_, from)) in computed.iter().enumerate() {
         let comma = if index == 0 { "" } else { ", " };
-        let _ = write!(text, "{comma}({from})");
+        write!(text, "{comma}({from})").ok();
     }
     text.push_str("\n        INTO ");
     for (index, (column, _)) in computed.iter().enumerate() {
         let comma = if index == 0 { "" } else { ", " };
-        let _ = write!(text, "{comma}NEW.{}", quote(&column.name));
+        write!(text, "{comma}NEW.{}", quote(&column.name)).ok();
     }
     text.push_str("\n        FROM (SELECT NEW.*) AS aegis_row;\n");
     text
@@ -203,12 +203,13 @@ pub(super) fn attempt(rule: &Rule, side: &[Column], rows: u32) -> Option<String>
     let (mut variables, mut values, mut assigned) = (String::new(), String::new(), String::new());
     for (index, (column, from)) in computed.iter().enumerate() {
         let comma = if index == 0 { "" } else { ", " };
-        let _ = writeln!(variables, "aegis_{index} {};", column.type_sql);
-        let _ = write!(values, "{comma}({from}) AS aegis_value_{index}");
-        let _ = writeln!(
+        writeln!(variables, "aegis_{index} {};", column.type_sql).ok();
+        write!(values, "{comma}({from}) AS aegis_value_{index}").ok();
+        writeln!(
             assigned,
             "aegis_{index} := aegis_found.aegis_value_{index};"
-        );
+        )
+        .ok();
     }
     Some(format!(
         "DO {}",
@@ -246,7 +247,7 @@ fn literal(text: &str) -> String {
 fn dollar(body: &str) -> String {
     let mut quotes = "$aegis$".to_owned();
     while body.contains(&quotes) {
-        quotes.insert_str(quotes.len() - 1, "x");
+        quotes.insert(quotes.len() - 1, 'x');
     }
     format!("{quotes}{body}{quotes}")
 }

@@ -14,7 +14,7 @@ use crate::folder::Folder;
 use crate::run::{held, ladder, ran, sealed};
 
 const ID: &str = "20261129T1030_cents";
-const BOUND: Duration = Duration::from_secs(60);
+const BOUND: Duration = Duration::from_mins(1);
 
 /// A table of prices with `rows` rows, and the change that brings their cents.
 async fn database(rows: i32) -> TestDb {

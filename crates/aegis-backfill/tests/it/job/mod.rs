@@ -22,7 +22,7 @@ use tokio::task::JoinHandle;
 use tokio_postgres::NoTls;
 
 pub(crate) const CHANGE: &str = "20261129T1030_move";
-pub(crate) const BOUND: Duration = Duration::from_secs(60);
+pub(crate) const BOUND: Duration = Duration::from_mins(1);
 
 /// A database with the tables of jobs, and a schema `app` changed by `sql`.
 pub(crate) async fn database(sql: &str) -> TestDb {
