@@ -76,6 +76,56 @@ fn te_35_rl_19_rl_27_rl_28_rl_29_every_runtime_thread_blocked_for_three_leases_l
     assert_eq!(working.join().unwrap(), Exit::Drained);
 }
 
+/// Its renewals are applied, but what it has lost meanwhile cannot be heard: it stops on its own clock, with its lease alive.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_worker_that_cannot_hear_what_it_lost_stops_believing_while_its_lease_is_renewed() {
+    let bench = Bench::new().await;
+    let begun = Arc::new(Notify::new());
+    let told = Arc::new(Mutex::new(None));
+    let handler = {
+        let (begun, told) = (Arc::clone(&begun), Arc::clone(&told));
+        handler_fn("deaf", move |ctx: TaskContext, (): ()| {
+            let (begun, told) = (Arc::clone(&begun), Arc::clone(&told));
+            async move {
+                if ctx.epoch() > 1 {
+                    return Ok(json!("second"));
+                }
+                begun.notify_one();
+                *told.lock().unwrap() = Some(ctx.cancelled().wait().await);
+                Ok(json!("first"))
+            }
+        })
+    };
+    let url = bench.db.url_as("aegis_engine");
+    let worker = Running::start(worker_on(store_at(&url).await).handler(handler).slots(1));
+    bench.submit("deaf", json!(null)).await;
+    begun.notified().await;
+    // Renewal touches the lease's row; the compare reads tasks.
+    let holder = bench.db.connect().await;
+    let lock = "begin; lock table aegis.task in access exclusive mode";
+    holder.batch_execute(lock).await.unwrap();
+    let before = worker.handle.snapshot().counts.renewals;
+    wait_until("the execution is cancelled", BOUND, async || {
+        told.lock().unwrap().is_some()
+    })
+    .await;
+    assert_eq!(*told.lock().unwrap(), Some(CancelReason::LeaseLost));
+    let counts = worker.handle.snapshot().counts;
+    assert!(counts.renewals > before, "{counts:?}");
+    assert_eq!(
+        (counts.self_fenced, counts.leases_lost),
+        (1, 0),
+        "{counts:?}"
+    );
+    let live = "select count(*) from aegis.worker_lease l join aegis.worker w on w.id = l.worker
+        where w.state = 0 and l.lease_until > clock_timestamp()";
+    let live: i64 = bench.db.admin.query_one(live, &[]).await.unwrap().get(0);
+    assert_eq!(live, 1, "the lease itself lives");
+    holder.batch_execute("rollback").await.unwrap();
+    worker.handle.drain();
+    worker.exit().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn te_44_without_a_database_the_worker_fences_itself_before_its_lease_ends() {
     let bench = Bench::new().await;
