@@ -31,6 +31,9 @@ pub const LEASE: Duration = Duration::from_secs(2);
 const DEADLINE: Duration = Duration::from_secs(5);
 /// Below the oracle's lateness, so that a late effect is a lost answer.
 const CALL_TIMEOUT: Duration = Duration::from_millis(300);
+/// Whose process will be killed at a cut: an answer that a busy machine delays is not lost, or a blind task would wait for a
+/// person and never stand there.
+const PATIENT_TIMEOUT: Duration = Duration::from_secs(3);
 /// A clock that runs does not move so much between two looks.
 const CLOCK_MOVED_MS: i64 = 60_000;
 const STOPS_WITHIN: Duration = Duration::from_millis(100);
@@ -75,6 +78,7 @@ struct Handler {
     client: reqwest::Client,
     history: Arc<History>,
     freeze: bool,
+    call_timeout: Duration,
 }
 
 #[derive(Debug, Deserialize)]
@@ -97,6 +101,11 @@ pub async fn work(options: WorkerOptions) -> Result<Exit, DrillError> {
             .build()?,
         history: Arc::clone(&history),
         freeze: options.freeze,
+        call_timeout: if options.hold_at.is_some() {
+            PATIENT_TIMEOUT
+        } else {
+            CALL_TIMEOUT
+        },
     };
     let mut config = Config::from_url(&options.url)?
         .with_pool_size(3)
@@ -251,7 +260,7 @@ impl Handler {
         let operation = ctx
             .operation(class, work.n)
             .request(&body)
-            .timeout(CALL_TIMEOUT)
+            .timeout(self.call_timeout)
             .quiet(REQUEST_LIFE);
         if self.freeze {
             let url = format!("{}/{class}", self.oracle);

@@ -27,7 +27,6 @@ const BROKEN: &str = include_str!("drill_broken.sql");
 static ONE: Mutex<()> = Mutex::const_new(());
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-#[ignore = "make chaos-seeds: five minutes; after the mend of what its seed 2 had found it was run once, which shows no stability"]
 async fn process_chaos_of_three_seeds_breaks_nothing() {
     let _one = ONE.lock().await;
     let _slot = process_slot();
@@ -81,7 +80,6 @@ async fn process_chaos_of_three_seeds_breaks_nothing() {
 
 /// The whole way from a broken engine to the verdict.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-#[ignore = "a minute on a machine of its own: make chaos-seeds"]
 async fn process_chaos_finds_a_database_that_loses_and_forgets() {
     let _one = ONE.lock().await;
     let _slot = process_slot();
