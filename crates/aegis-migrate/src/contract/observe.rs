@@ -41,13 +41,8 @@ pub async fn sample(
         }
     }
     let transaction = client.transaction().await?;
-    let held = transaction
-        .query_opt(
-            include_str!("../../sql/contract/hold.sql"),
-            &[&attempt.change, &attempt.number],
-        )
-        .await?;
-    if held.is_none() {
+    let still = Attempt::under_way(&transaction, &subject.id).await?;
+    if still.number != attempt.number {
         return Err(AttemptError::NotClosed {
             change: attempt.change,
         });

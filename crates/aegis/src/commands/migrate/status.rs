@@ -159,9 +159,9 @@ async fn look(set: &Set, at: &PhaseOf, place: &Place<'_>) -> Result<State, Failu
     if let Some(change) = floor::too_old(&client, set)
         .await
         .map_err(RunError::from)
-        .map_err(told)?
+        .map_err(|error| told(&error))?
     {
-        return Err(told(RunError::TooOld(change)));
+        return Err(told(&RunError::TooOld(change)));
     }
     let stands = stands(&client, set).await?;
     let line = match set.squash_of(at) {
@@ -174,6 +174,6 @@ async fn look(set: &Set, at: &PhaseOf, place: &Place<'_>) -> Result<State, Failu
     Ok(stands.of(&line).cloned().unwrap_or(State::Pending))
 }
 
-fn told(error: RunError) -> Failure {
-    Failure::new(Exit::Migrate(error.exit_code()), chain(&error))
+fn told(error: &RunError) -> Failure {
+    Failure::new(Exit::Migrate(error.exit_code()), chain(error))
 }

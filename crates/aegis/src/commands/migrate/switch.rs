@@ -78,7 +78,7 @@ pub(crate) async fn run(arguments: &SwitchArguments, place: &Place<'_>) -> Resul
         }
         let stands = switch::standing(&client, arguments.id.as_str())
             .await
-            .map_err(failure)?;
+            .map_err(|error| failure(&error))?;
         show(place, &arguments.id, &stands);
         return Ok(Exit::Done);
     };
@@ -125,7 +125,9 @@ async fn make(
     let who = held.who.clone();
     let transaction = held.session.client.transaction().await.map_err(of_run)?;
     ledger::fence(&transaction, &who).await.map_err(of_run)?;
-    let from = switch::standing(&transaction, &id).await.map_err(failure)?;
+    let from = switch::standing(&transaction, &id)
+        .await
+        .map_err(|error| failure(&error))?;
     let forward = reconciled::fact(&transaction, change, Question::Forward)
         .await
         .map_err(of_run)?;
@@ -148,7 +150,9 @@ async fn make(
         forward: &forward,
         now,
     };
-    let moved = switch::make(&transaction, &wanted).await.map_err(failure)?;
+    let moved = switch::make(&transaction, &wanted)
+        .await
+        .map_err(|error| failure(&error))?;
     if let Moved::Applied { rev, .. } = &moved {
         let event = json!({ "event": "switched", "change": id, "rev": rev, "reads": wanted.reads, "writes": wanted.writes, "by": who.by,
             "reason": reason, "forward": forward });
@@ -184,14 +188,14 @@ fn of_run(error: impl Into<RunError>) -> Failure {
     Failure::new(Exit::Migrate(error.exit_code()), chain(&error))
 }
 
-fn failure(error: SwitchError) -> Failure {
-    let code = match &error {
+fn failure(error: &SwitchError) -> Failure {
+    let code = match error {
         SwitchError::NotDeclared { .. } => 2,
         SwitchError::NotReconciled { .. } | SwitchError::Closed { .. } => 18,
         SwitchError::MovedMeanwhile { .. } => 16,
         SwitchError::Database(_) | SwitchError::Unreadable(_) => 20,
     };
-    let failure = Failure::new(Exit::Migrate(code), chain(&error));
+    let failure = Failure::new(Exit::Migrate(code), chain(error));
     if code == 18 {
         failure.with_code(ErrorCode::EVIDENCE)
     } else {

@@ -451,3 +451,57 @@ async fn sign_and_run(shop: &Shop) {
     shop.sql(&format!("DROP OWNED BY {0}; DROP ROLE {0}", shop.rw))
         .await;
 }
+
+#[tokio::test]
+async fn process_an_observation_whose_connection_is_lost_goes_on_and_ends_when_it_is_asked_to() {
+    let _slot = process_slot();
+    let shop = Shop::new().await;
+    shop.expand().await;
+    shop.ok(&["run", "--phase", "migrate"]).await;
+    shop.ok(&SWITCH).await;
+    shop.write_contract().await;
+    shop.ok(&["contract", "close", ID]).await;
+    // The folder of the version before: its programs must not start any more.
+    let older = Folder::new();
+    for name in [
+        "20261101T0900_users/change.toml",
+        "20261101T0900_users/expand.sql",
+    ] {
+        older.write(name, shop.folder.read(name));
+    }
+    older.json(None, &["seal"]).await;
+    let check = ["check", "--at-least", "20261101T0900_users:expand"];
+    let refused = older.run(Some(&shop.url), &check).await;
+    assert_eq!(refused.code, 19, "{refused:?}");
+    assert!(refused.stderr.contains("contract reopen"), "{refused:?}");
+    shop.ok(&check).await;
+
+    let mut child = command(Some(&shop.url), &["migrate", "contract", "observe", ID]);
+    child
+        .current_dir(shop.folder.path())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    let mut child = child.spawn().unwrap();
+    let looks = "SELECT count(DISTINCT at) FROM aegis_migrate.contract_look WHERE need = 'clients'";
+    wait_until("it has looked", BOUND, async || {
+        shop.number(looks).await == 1
+    })
+    .await;
+    let end = "SELECT count(pg_terminate_backend(pid, 5000)) FROM pg_stat_activity
+        WHERE application_name = 'aegis migrate' AND datname = current_database()";
+    assert_eq!(shop.number(end).await, 1);
+    // The next look finds out, the one after it has a new connection.
+    wait_until("it has looked again", BOUND, async || {
+        shop.number(looks).await == 2
+    })
+    .await;
+    let pid = Pid::from_raw(i32::try_from(child.id()).unwrap());
+    kill(pid, Signal::SIGTERM).unwrap();
+    let ended = tokio::task::spawn_blocking(move || child.wait())
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(ended.code(), Some(22));
+    shop.sql(&format!("DROP OWNED BY {0}; DROP ROLE {0}", shop.rw))
+        .await;
+}

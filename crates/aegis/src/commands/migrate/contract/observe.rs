@@ -28,7 +28,7 @@ use super::{failure, keyring, of_run, subject};
 use crate::commands::migrate::run::signalled;
 use crate::commands::migrate::{Place, connect};
 use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::failure::{Failure, chain};
 use crate::output::{Progress, note};
 
 /// Below its help.
@@ -107,7 +107,9 @@ pub(super) async fn run(
         Ended::Full | Ended::OutOfTime => session(place).await?,
     };
     let now = under_way(&client, &subject).await?;
-    let facts = watched(&client, &subject, &now, &keyring).await?;
+    let facts = watched(&client, &subject, &now, &keyring)
+        .await
+        .map_err(of_run)?;
     super::status::show(place, &facts, now.now);
     Ok(if matches!(ended, Ended::Full) {
         Exit::Done
@@ -134,11 +136,9 @@ async fn watched(
     subject: &Subject<'_>,
     attempt: &Attempt,
     keyring: &Keyring,
-) -> Result<Vec<Fact>, Failure> {
+) -> Result<Vec<Fact>, tokio_postgres::Error> {
     let here: Vec<Need> = observe::watched(subject).collect();
-    let mut facts = judge::facts(client, subject, attempt, keyring)
-        .await
-        .map_err(of_run)?;
+    let mut facts = judge::facts(client, subject, attempt, keyring).await?;
     facts.retain(|fact| here.contains(&fact.need));
     Ok(facts)
 }
@@ -176,12 +176,15 @@ async fn watch(
                 }
             },
         };
-        let seen = match observe::sample(&mut session, subject).await {
+        let judged = taken.is_multiple_of(judge_every);
+        let (seen, is_full) = match look_and_judge(&mut session, subject, keyring, judged).await {
             Ok(seen) => seen,
-            Err(AttemptError::Database(error)) if session.is_closed() => {
+            Err(AttemptError::Database(error)) => {
                 note(&format!(
-                    "the connection was lost ({error}); the next look makes a new one"
+                    "a look failed ({}); the next one is tried in its time",
+                    chain(&error)
                 ));
+                client = Some(session).filter(|session| !session.is_closed());
                 continue;
             }
             Err(error) => return Err(failure(&error.into())),
@@ -192,16 +195,29 @@ async fn watch(
                 note(&format!("{need}: {}", one.detail));
             }
         }
-        if taken.is_multiple_of(judge_every) {
-            let now = under_way(&session, subject).await?;
-            let facts = watched(&session, subject, &now, keyring).await?;
-            if facts.iter().all(|fact| fact.blocks(now.now).is_none()) {
-                return Ok(Ended::Full);
-            }
+        if is_full {
+            return Ok(Ended::Full);
         }
         taken += 1;
         client = Some(session);
     }
+}
+
+/// One look, and whether the time is full by now.
+async fn look_and_judge(
+    session: &mut Client,
+    subject: &Subject<'_>,
+    keyring: &Keyring,
+    judged: bool,
+) -> Result<(Vec<(Need, Seen)>, bool), AttemptError> {
+    let seen = observe::sample(session, subject).await?;
+    if !judged {
+        return Ok((seen, false));
+    }
+    let now = Attempt::under_way(session, &subject.id).await?;
+    let facts = watched(session, subject, &now, keyring).await?;
+    let is_full = facts.iter().all(|fact| fact.blocks(now.now).is_none());
+    Ok((seen, is_full))
 }
 
 /// Takes in what collectors elsewhere have signed.

@@ -156,21 +156,20 @@ pub(super) async fn approve(
         ledger: &ledger.id.to_string(),
         now: attempt.now,
     };
-    let (approval, before) = match &arguments.author {
-        Some(author) => (made(arguments, &keyring, &wanted, author)?, None),
-        None => {
-            let text = read(
-                &arguments.file,
-                "the first who approves makes it: --author NAME --not-after TIME",
-            )?;
-            let envelope = Envelope::read(&text, &named).map_err(|error| failure(&error.into()))?;
-            let (payload, _) = envelope
-                .open(approval::TYPE, &keyring, &named)
-                .map_err(|error| failure(&error.into()))?;
-            let approval: Approval =
-                serde_json::from_slice(&payload).map_err(|error| broken(&error))?;
-            (approval, Some((envelope, payload)))
-        }
+    let (approval, before) = if let Some(author) = &arguments.author {
+        (made(arguments, &keyring, &wanted, author)?, None)
+    } else {
+        let text = read(
+            &arguments.file,
+            "the first who approves makes it: --author NAME --not-after TIME",
+        )?;
+        let envelope = Envelope::read(&text, &named).map_err(|error| failure(&error.into()))?;
+        let (payload, _) = envelope
+            .open(approval::TYPE, &keyring, &named)
+            .map_err(|error| failure(&error.into()))?;
+        let approval: Approval =
+            serde_json::from_slice(&payload).map_err(|error| broken(&error))?;
+        (approval, Some((envelope, payload)))
     };
     note(&format!(
         "you sign: `{}` on ledger {} in {}, until {}; written by {}",
