@@ -6,6 +6,7 @@ use std::time::Duration;
 use aegis_testkit::{TestDb, process_slot, wait_until};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use serde_json::Value;
 
 use super::folder::Folder;
 use crate::support::command;
@@ -22,7 +23,7 @@ async fn used(folder: &Folder, rows: i32, batch: i32) -> TestDb {
     );
     folder.json(None, &["seal"]).await;
     let url = db.url();
-    folder.json(Some(&url), &["run", "--phase", "expand"]).await;
+    last(folder, &url, &["run", "--phase", "expand"]).await;
     db.admin
         .batch_execute(&format!(
             "INSERT INTO app.counted (id) SELECT g * 3 FROM generate_series(1, {rows}) g; ANALYZE app.counted"
@@ -46,6 +47,15 @@ async fn used(folder: &Folder, rows: i32, batch: i32) -> TestDb {
     );
     folder.json(None, &["seal"]).await;
     db
+}
+
+/// Runs it, wants success, and reads the last line: those before are events.
+async fn last(folder: &Folder, url: &str, words: &[&str]) -> Value {
+    let mut all = words.to_vec();
+    all.extend(["--output", "json"]);
+    let ran = folder.run(Some(url), &all).await;
+    assert_eq!(ran.code, 0, "{words:?}: {ran:?}");
+    serde_json::from_str(ran.stdout.lines().last().unwrap()).unwrap()
 }
 
 fn start(folder: &Folder, url: &str) -> Child {
@@ -110,7 +120,7 @@ async fn process_a_backfill_that_is_killed_ten_times_moves_each_row_once() {
         seen(&db).await < i64::from(rows),
         "it was killed before its end"
     );
-    let ran = folder.json(Some(&url), &["run", "--phase", "migrate"]);
+    let ran = last(&folder, &url, &["run", "--phase", "migrate"]);
     let ran = ran.await;
     assert_eq!(ran["outcome"], "applied", "{ran}");
     assert_eq!(
@@ -162,9 +172,7 @@ async fn process_a_backfill_is_paused_shown_resumed_and_cancelled_by_commands() 
     assert_eq!(wrong.code, 2, "{wrong:?}");
     let retried = tell(&["retry", ID, "--reason", "now"]).await;
     assert_eq!(retried.code, 0, "{retried:?}");
-    folder
-        .json(Some(&url), &["run", "--phase", "migrate"])
-        .await;
+    last(&folder, &url, &["run", "--phase", "migrate"]).await;
     assert_eq!(
         number(&db, "SELECT count(*) FROM app.counted WHERE moved <> 1").await,
         0
@@ -179,10 +187,8 @@ async fn process_a_reconciliation_that_counts_something_ends_with_18_and_names_i
     let folder = Folder::new();
     let db = used(&folder, 500, 100).await;
     let url = db.url();
-    folder
-        .json(Some(&url), &["run", "--phase", "migrate"])
-        .await;
-    let zero = folder.json(Some(&url), &["reconcile", ID]).await;
+    last(&folder, &url, &["run", "--phase", "migrate"]).await;
+    let zero = last(&folder, &url, &["reconcile", ID]).await;
     assert_eq!(zero["outcome"], "zero", "{zero}");
     db.admin
         .batch_execute("UPDATE app.counted SET moved = 2 WHERE id IN (3, 300)")
