@@ -1,7 +1,7 @@
 //! The one server of a run, with the schema and a bare schema beside it.
 
 use aegis_devpg::{Durability, Options, Server};
-use aegis_store::{Config, Store, install};
+use aegis_store::{Config, Store};
 use anyhow::Context as _;
 use tokio_postgres::{Client, NoTls};
 
@@ -43,7 +43,7 @@ impl Setting {
         };
         let server = tokio::task::spawn_blocking(move || Server::start(&options)).await??;
         let url = server.url(server.superuser(), "postgres");
-        install::install(&Config::from_url(&url)?, 2)
+        aegis_schema::install(&Config::from_url(&url)?, 2)
             .await
             .context("the schema cannot be installed")?;
         let (client, connection) = tokio_postgres::connect(&url, NoTls).await?;

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use aegis_schema::SchemaError;
 use aegis_store::StoreError;
 use aegis_worker::WorkerError;
 
@@ -33,6 +34,9 @@ pub enum DrillError {
     /// The engine's store.
     #[error("the drill's database")]
     Store(#[from] StoreError),
+    /// The schema.
+    #[error("the drill's schema")]
+    Schema(#[from] Box<SchemaError>),
     /// The drill's own statements.
     #[error("the drill cannot read its database; look at postgres.log in the report's folder")]
     Sql(#[from] tokio_postgres::Error),

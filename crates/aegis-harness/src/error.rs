@@ -26,6 +26,9 @@ pub enum HarnessError {
     /// The engine refused.
     #[error(transparent)]
     Store(#[from] aegis_store::StoreError),
+    /// The schema could not be installed.
+    #[error(transparent)]
+    Schema(#[from] Box<aegis_schema::SchemaError>),
     /// The worker was put together wrongly, or did not start.
     #[error("the worker does not run: {what}")]
     Worker {

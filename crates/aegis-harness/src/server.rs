@@ -8,7 +8,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use aegis_devpg::{Options, Server};
-use aegis_store::{Config, install};
+use aegis_store::Config;
 use tokio::sync::OnceCell;
 use tokio_postgres::{Client, NoTls};
 
@@ -98,7 +98,9 @@ async fn start() -> Result<Server, HarnessError> {
     )
     .await?;
     let url = server.url(server.superuser(), TEMPLATE);
-    install::install(&Config::from_url(&url)?, 2).await?;
+    aegis_schema::install(&Config::from_url(&url)?, 2)
+        .await
+        .map_err(Box::new)?;
     run(
         &connect(&server, TEMPLATE).await?,
         "install the clock",

@@ -1,221 +1,117 @@
-//! Installs and upgrades the engine's own schema.
+//! The engine's own schema as data: the changes of `migrations/` with their lock, what came before the lock, and the number of
+//! a schema. Who installs it is aegis-schema, above the runner.
 //!
-//! Invariants: one transaction under a transaction-level mutex, so it works through a pooler, two installers apply a step
-//! once, and a killed one leaves nothing half done; steps only expand; an applied step is never edited (checksums); version
-//! N - 1 starts after N has expanded, because a step never raises `min_schema`.
+//! Invariants: one line of the lock is one number, so `schema` of `aegis.schema_version` is how many lines are done without a gap;
+//! a released line is never edited; lines only expand, so version N - 1 starts after N has expanded: no line raises `min_schema`.
+//!
+//! Never: a statement that is executed from here when a schema is installed.
 
-use sha2::{Digest, Sha256};
 use tokio_postgres::Client;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::config::Config;
 use crate::error::StoreError;
 
-/// One expand-only step.
-#[derive(Debug, Clone, Copy)]
-pub struct Step {
-    /// 1, 2, 3, …
-    pub version: i32,
-    /// What it is for.
-    pub name: &'static str,
-    /// Its SQL.
-    pub sql: &'static str,
+/// The files of the changes, under their names below `migrations/`.
+macro_rules! files {
+    (changes: $($id:literal)*; beside: $($file:literal)*) => {
+        &[
+            $(
+                (
+                    concat!($id, "/change.toml"),
+                    include_bytes!(concat!("../migrations/", $id, "/change.toml")),
+                ),
+                (
+                    concat!($id, "/expand.sql"),
+                    include_bytes!(concat!("../migrations/", $id, "/expand.sql")),
+                ),
+            )*
+            $(($file, include_bytes!(concat!("../migrations/", $file))),)*
+        ]
+    };
 }
 
-const LEDGER: &str = include_str!("../schema/0000_ledger.sql");
+/// The set of this binary: `(name, bytes)`.
+pub const FILES: &[(&str, &[u8])] = files! {
+    changes:
+        "20261129T2243_tables"
+        "20261129T2244_functions"
+        "20261129T2245_verbs"
+        "20261129T2246_housekeeping"
+        "20261129T2247_views_roles"
+        "20261130T0201_task_verbs"
+        "20261130T0205_inline_inputs"
+        "20261130T0206_look"
+        "20261130T0227_quiet"
+        "20261130T0310_fleet_changes";
+    beside: "migrations.lock"
+};
 
-/// The steps of this binary.
-pub const STEPS: &[Step] = &[
-    Step {
-        version: 1,
-        name: "tables",
-        sql: include_str!("../schema/0001_tables.sql"),
-    },
-    Step {
-        version: 2,
-        name: "functions",
-        sql: include_str!("../schema/0002_functions.sql"),
-    },
-    Step {
-        version: 3,
-        name: "verbs",
-        sql: include_str!("../schema/0003_verbs.sql"),
-    },
-    Step {
-        version: 4,
-        name: "housekeeping",
-        sql: include_str!("../schema/0004_housekeeping.sql"),
-    },
-    Step {
-        version: 5,
-        name: "views_roles",
-        sql: include_str!("../schema/0005_views_roles.sql"),
-    },
-    Step {
-        version: 6,
-        name: "task_verbs",
-        sql: include_str!("../schema/0006_task_verbs.sql"),
-    },
-    Step {
-        version: 7,
-        name: "inline_inputs",
-        sql: include_str!("../schema/0007_inline_inputs.sql"),
-    },
-    Step {
-        version: 8,
-        name: "look",
-        sql: include_str!("../schema/0008_look.sql"),
-    },
-    Step {
-        version: 9,
-        name: "quiet",
-        sql: include_str!("../schema/0009_quiet.sql"),
-    },
-    Step {
-        version: 10,
-        name: "fleet_changes",
-        sql: include_str!("../schema/0010_fleet_changes.sql"),
-    },
-];
+/// Where the set stands, for messages.
+pub const FOLDER: &str = "crates/aegis-store/migrations";
 
-/// The schema that this binary needs, and the newest it knows.
+/// The schema that this binary needs, and the newest it knows: lines of the lock.
 pub const SCHEMA: i32 = 10;
 
+/// A step of the runner that was here before the lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OldStep {
+    /// As `aegis.schema_step` calls it.
+    pub name: &'static str,
+    /// The SHA-256 of its text, there.
+    pub checksum: &'static str,
+}
+
+const fn old(name: &'static str, checksum: &'static str) -> OldStep {
+    OldStep { name, checksum }
+}
+
+/// The first lines of the lock as the runner before it recorded them, in `aegis.schema_step`; releases of before compare.
+pub const OLD_STEPS: [OldStep; 10] = [
+    old(
+        "tables",
+        "837d225245c08add35781b7d91815b0cef39e1ca5f2846656fba77a255c3b156",
+    ),
+    old(
+        "functions",
+        "8c97b68aba91dc76ffe8c92c106ed5a13ce798a91b32cbf802ec8b145b255e5f",
+    ),
+    old(
+        "verbs",
+        "71c7994229ea68ac097989a70eeac7e6000510dee95381a7d80c17a65c00c3a2",
+    ),
+    old(
+        "housekeeping",
+        "05dc3fddc53ab2ee776e67e24015fb1626ab8582cbbc7cd24937457246a289bb",
+    ),
+    old(
+        "views_roles",
+        "aa100fb457ec7907ea1619babc08161cb09b53dd71422349da5c89c42b5be40a",
+    ),
+    old(
+        "task_verbs",
+        "036487951541977a9bf2bd340d6fe9c6b1127b7bcbaac8fd05770f8175f79164",
+    ),
+    old(
+        "inline_inputs",
+        "e2a9a4a3641fa709d6c97ca5e76c957349bb0a3fc291618cb08d75d6c22800aa",
+    ),
+    old(
+        "look",
+        "aee82e47132ff48e173a5c43dc309ffeb4bb63c18fd4a00914fdabafc7f7815e",
+    ),
+    old(
+        "quiet",
+        "2d3c7310edadeefec06c6baee16a32d4b95245b8cb2787e9b2f889f7da33cba4",
+    ),
+    old(
+        "fleet_changes",
+        "d800a238fea40698826e76703ff56c5fd899c46d5cb0c241dac73b6852eb77b6",
+    ),
+];
+
 /// From this schema on programs read inputs that stand inline.
-const INLINE_SINCE: i32 = 7;
-
-/// The key of the install mutex: "aegis" and a version of the locking itself.
-const MUTEX: i64 = 0x6165_6769_7301;
-
-/// Changes with every byte of the schema that this binary installs: a name for a template of it.
-pub fn fingerprint() -> String {
-    let mut all = LEDGER.to_owned();
-    for step in STEPS {
-        all.push_str(step.sql);
-    }
-    checksum(&all)
-}
-
-/// What an install did.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Installed {
-    /// Steps applied now.
-    pub applied: Vec<i32>,
-    /// The database's schema afterwards.
-    pub schema: i32,
-    /// Partitions made.
-    pub partitions: i32,
-}
-
-/// Brings the database to this binary's schema and makes partitions for `days_ahead`. Idempotent.
-///
-/// # Errors
-/// [`StoreError::StepEdited`], a version, or what the database said; nothing is half done.
-pub async fn install(config: &Config, days_ahead: i32) -> Result<Installed, StoreError> {
-    install_steps(config, STEPS, days_ahead).await
-}
-
-/// [`install`] with given steps: for the test that shows version N - 1 beside N.
-///
-/// # Errors
-/// As [`install`].
-pub async fn install_steps(
-    config: &Config,
-    steps: &[Step],
-    days_ahead: i32,
-) -> Result<Installed, StoreError> {
-    let mut client = connect_direct(config).await?;
-    let version: String = client
-        .query_one("SHOW server_version", &[])
-        .await?
-        .try_get(0)?;
-    let number: i32 = client
-        .query_one("SELECT current_setting('server_version_num')::int", &[])
-        .await?
-        .try_get(0)?;
-    if number < 150_000 {
-        return Err(StoreError::ServerTooOld { found: version });
-    }
-    // The mutex first, then a new transaction's statements see what the other installer committed (READ COMMITTED).
-    let transaction = client
-        .build_transaction()
-        .isolation_level(tokio_postgres::IsolationLevel::ReadCommitted)
-        .start()
-        .await?;
-    transaction
-        .execute("SELECT pg_advisory_xact_lock($1)", &[&MUTEX])
-        .await?;
-    transaction.batch_execute(LEDGER).await?;
-    let known = steps
-        .iter()
-        .map(|step| step.version)
-        .max()
-        .unwrap_or_default();
-    let min_schema: i32 = transaction
-        .query_one("SELECT min_schema FROM aegis.schema_version", &[])
-        .await?
-        .try_get(0)?;
-    if known < min_schema {
-        return Err(StoreError::BinaryTooOld { known, min_schema });
-    }
-    let is_new = !transaction
-        .query_one("SELECT EXISTS (SELECT FROM aegis.schema_step)", &[])
-        .await?
-        .try_get::<_, bool>(0)?;
-    let mut applied = Vec::new();
-    for step in steps {
-        let checksum = checksum(step.sql);
-        let found = transaction
-            .query_opt(
-                "SELECT checksum FROM aegis.schema_step WHERE version = $1",
-                &[&step.version],
-            )
-            .await?;
-        if let Some(row) = found {
-            if row.try_get::<_, String>(0)? != checksum {
-                return Err(StoreError::StepEdited {
-                    version: step.version,
-                });
-            }
-            continue;
-        }
-        transaction.batch_execute(step.sql).await?;
-        transaction
-            .execute(
-                "INSERT INTO aegis.schema_step (version, name, checksum) VALUES ($1, $2, $3)",
-                &[&step.version, &step.name, &checksum],
-            )
-            .await?;
-        transaction
-            .execute(
-                "UPDATE aegis.schema_version SET schema = $1",
-                &[&step.version],
-            )
-            .await?;
-        applied.push(step.version);
-    }
-    if is_new && known >= INLINE_SINCE {
-        // No older program has ever seen this database: it need not wait for a switch.
-        transaction
-            .execute("SELECT aegis.switch_inline()", &[])
-            .await?;
-    }
-    let partitions: i32 = transaction
-        .query_one("SELECT aegis.make_partitions($1)", &[&days_ahead])
-        .await?
-        .try_get(0)?;
-    let schema: i32 = transaction
-        .query_one("SELECT schema FROM aegis.schema_version", &[])
-        .await?
-        .try_get(0)?;
-    transaction.batch_execute("SELECT").await?;
-    transaction.commit().await?;
-    Ok(Installed {
-        applied,
-        schema,
-        partitions,
-    })
-}
+pub const INLINE_SINCE: i32 = 7;
 
 /// Lets small inputs stand in their tasks' rows from now on, in a database that was installed by an older release. Programs from
 /// before schema 7 cannot work on it any more, so none of their workers may be alive. True when this changed something.
@@ -304,21 +200,71 @@ pub async fn connect_direct(config: &Config) -> Result<Client, StoreError> {
     Ok(client)
 }
 
-fn checksum(sql: &str) -> String {
-    Sha256::digest(sql.as_bytes())
-        .iter()
-        .flat_map(|byte| [byte >> 4, byte & 15])
-        .filter_map(|half| char::from_digit(half.into(), 16))
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
+    //! The set in the binary is the folder, and what was released is what it was.
+
+    use std::collections::BTreeSet;
+    use std::path::Path;
+
+    use sha2::{Digest, Sha256};
+
     use super::*;
 
+    fn file(name: &str) -> &'static str {
+        let (_, bytes) = FILES.iter().find(|(known, _)| *known == name).unwrap();
+        std::str::from_utf8(bytes).unwrap()
+    }
+
+    fn lines() -> Vec<&'static str> {
+        let lines = file("migrations.lock").lines();
+        lines.filter(|line| !line.starts_with('#')).collect()
+    }
+
+    fn checksum(sql: &str) -> String {
+        let hex = Sha256::digest(sql.as_bytes());
+        hex.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
     #[test]
-    fn steps_are_numbered_without_gaps() {
-        let versions: Vec<i32> = STEPS.iter().map(|step| step.version).collect();
-        assert_eq!(versions, (1..=SCHEMA).collect::<Vec<_>>());
+    fn every_change_of_the_folder_is_in_the_binary() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("migrations");
+        let mut found = BTreeSet::new();
+        for entry in std::fs::read_dir(&root).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+            if path.is_dir() {
+                for below in std::fs::read_dir(&path).unwrap() {
+                    let below = below.unwrap().file_name();
+                    found.insert(format!("{name}/{}", below.to_str().unwrap()));
+                }
+            } else if !name.starts_with("schema.") {
+                // The sealed structures are for who judges the folder.
+                found.insert(name);
+            }
+        }
+        let known: BTreeSet<String> = FILES.iter().map(|(name, _)| (*name).to_owned()).collect();
+        assert_eq!(found, known);
+        assert_eq!(FILES.len(), known.len(), "a file stands twice");
+    }
+
+    #[test]
+    fn a_line_is_a_number_and_only_expands() {
+        assert_eq!(lines().len(), usize::try_from(SCHEMA).unwrap());
+        for line in lines() {
+            assert_eq!(line.split(' ').nth(1), Some("expand"), "{line}");
+        }
+    }
+
+    /// The first text stands behind the tables of the old ledger, which were no step.
+    #[test]
+    fn what_was_released_has_not_changed() {
+        for (step, line) in OLD_STEPS.iter().zip(lines()) {
+            let id = line.split(' ').next().unwrap();
+            let sql = file(&format!("{id}/expand.sql"));
+            let begins = sql.find("-- The tables of the engine.").unwrap_or(0);
+            assert_eq!(checksum(&sql[begins..]), step.checksum, "{id}");
+            assert!(id.ends_with(step.name), "{id}");
+        }
     }
 }

@@ -8,7 +8,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use aegis_store::{Config, install};
+use aegis_store::Config;
 use tokio::sync::OnceCell;
 use tokio_postgres::Client;
 
@@ -26,7 +26,7 @@ static TEMPLATE: OnceCell<String> = OnceCell::const_new();
 pub(crate) async fn template(server: &TestServer) -> &'static str {
     TEMPLATE
         .get_or_init(async || {
-            let name = format!("aegis_template_{}", &install::fingerprint()[..16]);
+            let name = format!("aegis_template_{}", &aegis_schema::fingerprint()[..16]);
             let admin = connect(&server.url("postgres")).await;
             lock(&admin).await;
             sweep(&admin).await;
@@ -67,7 +67,7 @@ async fn build(server: &TestServer, admin: &Client, name: &str) {
 /// Brings an empty database to this build's schema, with partitions for today and two days more.
 async fn install_schema(url: &str) {
     let config = Config::from_url(url).unwrap_or_else(|error| panic!("{url}: {error}"));
-    if let Err(error) = install::install(&config, 2).await {
+    if let Err(error) = aegis_schema::install(&config, 2).await {
         panic!("the schema does not install: {error:?}");
     }
 }

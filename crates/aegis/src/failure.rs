@@ -4,6 +4,7 @@ use std::error::Error;
 use std::fmt;
 
 use aegis_model::ErrorCode;
+use aegis_schema::SchemaError;
 use aegis_store::StoreError;
 
 use crate::exit::Exit;
@@ -75,6 +76,18 @@ impl From<StoreError> for Failure {
             exit,
             message: chain(&error),
             code: error.code(),
+        }
+    }
+}
+
+impl From<SchemaError> for Failure {
+    fn from(error: SchemaError) -> Self {
+        match error {
+            SchemaError::Store(store) => store.into(),
+            SchemaError::Differs { .. } => {
+                Self::new(Exit::Database, chain(&error)).with_code(ErrorCode::STRUCTURE)
+            }
+            _ => Self::new(Exit::Database, chain(&error)),
         }
     }
 }

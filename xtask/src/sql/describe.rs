@@ -95,13 +95,14 @@ async fn apply_schema(
     store: &Path,
     mistakes: &mut Vec<Mistake>,
 ) -> anyhow::Result<()> {
-    for (step, path) in sorted(&store.join("schema"), "sql")? {
+    for (change, folder) in sorted(&store.join("migrations"), "")? {
+        let path = folder.join("expand.sql");
         let text = std::fs::read_to_string(&path)
             .with_context(|| format!("cannot read {}", path.display()))?;
         if let Err(error) = client.batch_execute(&text).await {
             let at = position(&error).map_or((0, 0), |position| line_and_column(&text, position));
             mistakes.push(Mistake {
-                file: format!("schema/{step}.sql"),
+                file: format!("migrations/{change}/expand.sql"),
                 at,
                 what: message(&error),
             });

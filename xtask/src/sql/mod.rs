@@ -1,6 +1,6 @@
 //! `cargo xtask sql`: typed functions from the `.sql` files of a store.
 //!
-//! A store is a folder with `schema/` (steps, applied in order to an empty database), `sql/<aggregate>/<verb>.sql`
+//! A store is a folder with `migrations/` (changes, applied in order to an empty database), `sql/<aggregate>/<verb>.sql`
 //! (statements), `sql/include/` (what they share) and `src/generated/` (what this makes). Each statement is
 //! described by a real PostgreSQL, so a renamed column is an error here and not in production.
 //!

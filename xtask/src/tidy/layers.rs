@@ -10,7 +10,7 @@ use super::finding::Finding;
 const WHY: &str = "a crate that needs what stands above it cannot be understood or built alone";
 
 /// Lowest first. A crate may use those of lower rows.
-const LAYERS: [&[&str]; 5] = [
+const LAYERS: [&[&str]; 6] = [
     &[
         "aegis-catalog",
         "aegis-devpg",
@@ -28,6 +28,7 @@ const LAYERS: [&[&str]; 5] = [
         "aegis-gitops",
     ],
     &["aegis-migrate", "aegis-worker"],
+    &["aegis-schema"],
     &[
         "aegis-server",
         "aegis-console",
@@ -60,7 +61,13 @@ const BESIDE: [(&str, &[&str]); 4] = [
     ("aegis-proof", &["aegis-model"]),
     (
         "aegis-testkit",
-        &["aegis-devpg", "aegis-migrate", "aegis-model", "aegis-store"],
+        &[
+            "aegis-devpg",
+            "aegis-migrate",
+            "aegis-model",
+            "aegis-schema",
+            "aegis-store",
+        ],
     ),
     (
         "xtask",

@@ -60,7 +60,11 @@ fn the_fixture_is_up_to_date() {
 #[test]
 fn a_renamed_column_fails_every_statement_that_names_it() {
     let store = Copy::new();
-    store.replace("schema/0001_tables.sql", "label text", "title text");
+    store.replace(
+        "migrations/20260101T0000_tables/expand.sql",
+        "label text",
+        "title text",
+    );
     let findings = store.findings(false);
     let expected = [
         "sql/task/acquire.sql:14:17: column t.label does not exist (42703)",
@@ -90,8 +94,13 @@ fn an_error_inside_an_include_is_told_at_its_line_there() {
 #[test]
 fn an_error_in_the_schema_is_told_at_its_line() {
     let store = Copy::new();
-    store.replace("schema/0001_tables.sql", "meta jsonb", "meta jsonbb");
-    let expected = "schema/0001_tables.sql:12:10: type \"jsonbb\" does not exist (42704)";
+    store.replace(
+        "migrations/20260101T0000_tables/expand.sql",
+        "meta jsonb",
+        "meta jsonbb",
+    );
+    let expected =
+        "migrations/20260101T0000_tables/expand.sql:12:10: type \"jsonbb\" does not exist (42704)";
     assert_eq!(store.findings(false), [expected]);
 }
 

@@ -25,7 +25,9 @@ async fn connect(name: &str) -> ClientWrapper {
         .await
         .unwrap();
     let connection = tokio::spawn(async { connection.await.unwrap() });
-    let schema = std::fs::read_to_string(fixture().join("schema/0001_tables.sql")).unwrap();
+    let schema =
+        std::fs::read_to_string(fixture().join("migrations/20260101T0000_tables/expand.sql"))
+            .unwrap();
     client.batch_execute(&schema).await.unwrap();
     client
         .batch_execute("SET search_path TO aegis")

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use aegis_store::{Config, NewTask, Store, install};
+use aegis_store::{Config, NewTask, Store};
 use aegis_worker::{TaskContext, TaskError, Worker, handler_fn};
 use anyhow::{Context as _, bail};
 use clap::Args;
@@ -82,7 +82,7 @@ pub(super) async fn run(arguments: &DriverArguments) -> anyhow::Result<()> {
 
 /// The schema, and the engine's roles over TCP.
 async fn setup(url: &str) -> anyhow::Result<()> {
-    install::install(&Config::from_url(url)?, 2).await?;
+    aegis_schema::install(&Config::from_url(url)?, 2).await?;
     let config = tokio_postgres::Config::from_str(url)?;
     let password = std::str::from_utf8(config.get_password().unwrap_or_default())?;
     let client = connect(url).await?;

@@ -87,6 +87,9 @@ pub enum DemoError {
     /// The database refused something.
     #[error("the database of the demo refused something")]
     Store(#[from] StoreError),
+    /// The schema could not be installed.
+    #[error("the schema of the demo could not be installed")]
+    Schema(#[from] Box<aegis_schema::SchemaError>),
     /// A process could not be started or spoken to.
     #[error("the process {name} of the demo could not be started or told something")]
     Process {

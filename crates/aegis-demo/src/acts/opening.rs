@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use aegis_devpg::{Durability, Options, Server};
-use aegis_store::{Config, NewTask, RetryPolicy, Store, StoreError, install};
+use aegis_store::{Config, NewTask, RetryPolicy, Store, StoreError};
 
 use super::look::Look;
 use super::process::{Process, Program};
@@ -27,7 +27,9 @@ pub(super) async fn open<'a>(
         .map_err(DemoError::Folder)?;
     let run = Run::new();
     let (server, owner_url) = database(options, story).await?;
-    let installed = install::install(&Config::from_url(&owner_url)?, 1).await?;
+    let installed = aegis_schema::install(&Config::from_url(&owner_url)?, 1)
+        .await
+        .map_err(Box::new)?;
     story.tell(
         &ENGINE,
         format!(

@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use aegis_devpg::Server;
+use aegis_schema::install;
 use aegis_store::Config;
-use aegis_store::install::install;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tokio::task::spawn_blocking;
@@ -88,7 +88,9 @@ impl Stage {
         .await
         .map_err(|error| DrillError::system("start PostgreSQL")(error.into()))??;
         let admin_url = server.url(server.superuser(), "postgres");
-        install(&Config::from_url(&admin_url)?, 2).await?;
+        install(&Config::from_url(&admin_url)?, 2)
+            .await
+            .map_err(Box::new)?;
         let admin = facts::connect(&admin_url).await?;
         facts::observe(&admin).await?;
         if let Some(path) = &options.break_with {

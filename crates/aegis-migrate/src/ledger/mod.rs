@@ -321,6 +321,21 @@ pub async fn interrupted(client: &impl GenericClient, who: &Who) -> Result<u64, 
         .await?)
 }
 
+/// [`event`] for several, in their order.
+pub async fn events(
+    client: &impl GenericClient,
+    who: &Who,
+    events: &[Value],
+) -> Result<(), LedgerError> {
+    client
+        .execute(
+            &*who.ledger.sql(include_str!("../../sql/ledger/events.sql")),
+            &[&who.run, &who.epoch, &events],
+        )
+        .await?;
+    Ok(())
+}
+
 /// Ends the time in which nobody uses this database.
 pub async fn settled(client: &impl GenericClient, who: &Who) -> Result<(), LedgerError> {
     client

@@ -411,10 +411,12 @@ async fn of_line(
         if source.atomic == Some(true) {
             let all: Vec<Work<'_>> = works.into_iter().map(|(work, _)| work).collect();
             step::run(&mut held.session.client, &all, &held.who, fresh, ladder).await?;
-            for work in &all {
-                applied += 1;
-                tell(&mut held.session.client, &held.who, told, json!({ "event": "step", "step": work.name(), "state": "applied", "file": work.step.file, "line": work.step.line })).await?;
-            }
+            let events: Vec<serde_json::Value> = all
+                .iter()
+                .map(|work| json!({ "event": "step", "step": work.name(), "state": "applied", "file": work.step.file, "line": work.step.line }))
+                .collect();
+            applied += u32::try_from(events.len()).unwrap_or(u32::MAX);
+            tell_all(&mut held.session.client, &held.who, told, &events).await?;
             continue;
         }
         for (work, begun) in works {
@@ -485,6 +487,21 @@ pub(crate) fn of_statement(line: &LockLine, source: &SourceFile, statement: &Sta
         // Decided when it runs.
         class: "undecided".to_owned(),
     }
+}
+
+/// [`tell`] for several.
+async fn tell_all(
+    client: &mut Client,
+    who: &Who,
+    told: &mut (dyn FnMut(&serde_json::Value) + Send),
+    events: &[serde_json::Value],
+) -> Result<(), RunError> {
+    events.iter().for_each(told);
+    let transaction = client.transaction().await?;
+    ledger::fence(&transaction, who).await?;
+    ledger::events(&transaction, who, events).await?;
+    transaction.commit().await?;
+    Ok(())
 }
 
 async fn tell(

@@ -11,7 +11,7 @@ use super::locks::Wanted;
 use super::{Ladder, RunError, Work};
 use crate::change::Phase;
 use crate::contract::gate::{Gate, GateError};
-use crate::ledger::{self, StepState, Who};
+use crate::ledger::{self, LedgerName, StepState, Who};
 use crate::structure::{Reach, before};
 
 /// How long a scan may take that is short only because its table is small (16 MiB, measured under the lock).
@@ -210,6 +210,9 @@ async fn inside(
     if let Some(role) = &role {
         transaction.batch_execute(role).await.map_err(at(0))?;
     }
+    if fresh && works.len() > 1 && role.is_none() && gate.is_none() {
+        return in_one_go(transaction, works, who).await;
+    }
     wanted.take(transaction).await.map_err(not_locked)?;
     transaction
         .batch_execute("RESET ROLE")
@@ -264,6 +267,41 @@ async fn inside(
     Ok(())
 }
 
+/// All statements of an `atomic` file on a fresh database, where nobody else has or wants a lock: one look before the first and one
+/// after the last tell what all of them did, which is written beside the last. Nothing is live, so the catalog moves no class.
+async fn in_one_go(
+    transaction: &Transaction<'_>,
+    works: &[Work<'_>],
+    who: &Who,
+) -> Result<(), Refused> {
+    let reach = works
+        .iter()
+        .map(|work| Reach::of(work.statement, work.schema))
+        .reduce(Reach::and);
+    let (Some(reach), Some(last)) = (reach, works.last()) else {
+        return Ok(());
+    };
+    let before = before(transaction, &reach).await?;
+    for (index, work) in works.iter().enumerate() {
+        let class = match work.generated {
+            Some(class) => class,
+            // The engine's own first changes make the roles of its servers, which nobody else's may: told, not refused.
+            None if who.ledger == LedgerName::Engine => {
+                judged(work, None, true).map_or(Class::E, |verdict| verdict.class)
+            }
+            None => decided(work, None, true)?.class,
+        };
+        transaction
+            .batch_execute(&work.statement.text)
+            .await
+            .map_err(|error| Refused::Server(index, error, Duration::ZERO))?;
+        let step = work.step_of(class);
+        ledger::write(transaction, &step, StepState::Applied, who, None, None).await?;
+    }
+    before.record(transaction, who.ledger, &last.name()).await?;
+    Ok(())
+}
+
 /// Whatever ends the wait for the locks is a try that failed; the rest is an error of the first statement.
 fn not_locked(error: tokio_postgres::Error) -> Refused {
     if error.code() == Some(&SqlState::QUERY_CANCELED) {
@@ -311,12 +349,12 @@ fn scope(work: &Work<'_>) -> Scope {
     Scope::objects(names)
 }
 
-fn judged(work: &Work<'_>, catalog: &Catalog, fresh: bool) -> Option<Verdict> {
+fn judged(work: &Work<'_>, catalog: Option<&Catalog>, fresh: bool) -> Option<Verdict> {
     let mut file: SourceFile = work.source.clone();
     file.script.statements = before_and(work);
     let context = Context {
         server: work.server,
-        catalog: Some(catalog),
+        catalog,
         schema: work.schema,
         fresh,
         compatible: work.compatible,
@@ -332,7 +370,7 @@ async fn wanted(client: &Client, works: &[Work<'_>], fresh: bool) -> Result<Want
         let more = match &work.statement.form {
             Form::AlterTable { .. } | Form::Drop { .. } if !fresh && work.generated.is_none() => {
                 let catalog = read(client, &scope(work)).await?;
-                judged(work, &catalog, fresh).map(|verdict| verdict.locks)
+                judged(work, Some(&catalog), fresh).map(|verdict| verdict.locks)
             }
             _ => None,
         };
@@ -354,8 +392,13 @@ pub(super) async fn decide(
             is_small: false,
         });
     }
-    let mut catalog = read_within(transaction, &scope(work)).await?;
-    let Some(last) = judged(work, &catalog, fresh) else {
+    let catalog = read_within(transaction, &scope(work)).await?;
+    decided(work, Some(catalog), fresh)
+}
+
+/// The class, with what was read.
+fn decided(work: &Work<'_>, catalog: Option<Catalog>, fresh: bool) -> Result<Decided, RunError> {
+    let Some(last) = judged(work, catalog.as_ref(), fresh) else {
         return Ok(Decided {
             class: Class::E,
             is_small: false,
@@ -363,13 +406,15 @@ pub(super) async fn decide(
     };
     if last.passes || fresh && last.class == Class::C {
         // Of what nobody has measured nothing is small.
-        for relation in &mut catalog.relations {
-            relation.size = None;
-        }
-        let unmeasured = judged(work, &catalog, fresh);
+        let is_small = catalog.is_some_and(|mut catalog| {
+            for relation in &mut catalog.relations {
+                relation.size = None;
+            }
+            judged(work, Some(&catalog), fresh).is_none_or(|other| other.class != last.class)
+        });
         return Ok(Decided {
             class: last.class,
-            is_small: unmeasured.is_none_or(|other| other.class != last.class),
+            is_small,
         });
     }
     let why: Vec<String> = last

@@ -14,6 +14,22 @@ pub enum Reach {
 }
 
 impl Reach {
+    /// What both may touch.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Objects(mut names), Self::Objects(more)) => {
+                for name in more {
+                    if !names.contains(&name) {
+                        names.push(name);
+                    }
+                }
+                Self::Objects(names)
+            }
+            _ => Self::Everything,
+        }
+    }
+
     /// The reach of a statement that runs with this schema first in `search_path`. What is not surely known reaches everything.
     pub fn of(statement: &Statement, schema: &str) -> Self {
         let objects = |names: &[&QualifiedName]| {

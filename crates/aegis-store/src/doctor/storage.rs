@@ -171,7 +171,9 @@ fn judge_indexes(row: &IndexesRow) -> Verdict {
             Severity::Critical,
             format!("missing: {}", missing.join(", ")),
         )
-        .todo("make it again as crates/aegis-store/schema has it, with CREATE INDEX CONCURRENTLY")
+        .todo(
+            "make it again as crates/aegis-store/migrations has it, with CREATE INDEX CONCURRENTLY",
+        )
     } else {
         Verdict::ok("all are there and valid")
     }

@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 
 use aegis_model::{Cause, State};
-use aegis_store::install::{SCHEMA, STEPS, install, install_steps, switch_inline, verify_against};
+use aegis_schema::{install, install_set};
+use aegis_store::install::{SCHEMA, switch_inline, verify_against};
 use aegis_store::{Config, NewTask, RetryPolicy, Store, StoreError};
 use aegis_testkit::TestDb;
 use serde_json::Value;
@@ -310,12 +311,9 @@ fn config(db: &TestDb) -> Config {
 #[tokio::test]
 async fn an_older_database_waits_for_its_switch() {
     let db = TestDb::empty().await;
-    let older: Vec<_> = STEPS
-        .iter()
-        .filter(|step| step.version <= BEFORE)
-        .copied()
-        .collect();
-    install_steps(&config(&db), &older, 2).await.unwrap();
+    let mut older = aegis_schema::set().unwrap();
+    older.lock = older.lock.through(usize::try_from(BEFORE).unwrap());
+    install_set(&config(&db), &older, 2).await.unwrap();
     install(&config(&db), 2).await.unwrap();
     // No step raises what a program must know.
     let admitted = "select min_schema from aegis.schema_version";

@@ -1,122 +1,12 @@
-//! The installer: once whoever runs it, whole or not at all; versions side by side; roles and the settings they carry.
+//! Which schema a program works on; the roles and the settings that an install gives them. Installing itself: aegis-schema.
 
-use aegis_store::install::{SCHEMA, STEPS, Step, install, install_steps, verify_against};
+use aegis_schema::install;
+use aegis_store::install::{SCHEMA, verify_against};
 use aegis_store::{Config, Store, StoreError};
 use aegis_testkit::TestDb;
 
-/// A step of the next version, for tests only.
-const NEXT: Step = Step {
-    version: SCHEMA + 1,
-    name: "next",
-    sql: "ALTER TABLE aegis.worker ADD COLUMN colour text",
-};
-
-fn config(db: &TestDb) -> Config {
-    Config::from_url(&db.url()).unwrap()
-}
-
 fn engine(db: &TestDb) -> Config {
     Config::from_url(&db.url_as("aegis_engine")).unwrap()
-}
-
-fn with(step: Step) -> Vec<Step> {
-    let mut steps = STEPS.to_vec();
-    steps.push(step);
-    steps
-}
-
-#[tokio::test]
-async fn rl_22_two_installers_at_once_apply_each_step_once() {
-    let db = TestDb::empty().await;
-    let (a, b) = (config(&db), config(&db));
-    let (a, b) = tokio::join!(install(&a, 2), install(&b, 2));
-    let (a, b) = (a.unwrap(), b.unwrap());
-    let mut applied = [a.applied.clone(), b.applied.clone()].concat();
-    applied.sort_unstable();
-    assert_eq!(applied, (1..=SCHEMA).collect::<Vec<_>>());
-    assert_eq!((a.schema, b.schema), (SCHEMA, SCHEMA));
-    // Yesterday, today and two days more, for each of the seven tables.
-    assert_eq!(a.partitions + b.partitions, 4 * 7);
-    let again = install(&config(&db), 2).await.unwrap();
-    assert_eq!((again.applied.len(), again.partitions), (0, 0));
-    let locks = "select count(*) from pg_locks where locktype = 'advisory'
-        and database = (select oid from pg_database where datname = current_database())";
-    let left: i64 = db.admin.query_one(locks, &[]).await.unwrap().get(0);
-    assert_eq!(left, 0, "a lock outlived its install");
-    Store::connect(engine(&db)).await.unwrap();
-}
-
-/// The roles belong to the cluster: installs in two databases at once meet there.
-#[tokio::test]
-async fn installs_in_two_databases_at_once_share_the_roles() {
-    let (one, two) = (TestDb::empty().await, TestDb::empty().await);
-    let (a, b) = (config(&one), config(&two));
-    let (a, b) = tokio::join!(install(&a, 0), install(&b, 0));
-    assert_eq!(a.unwrap().applied, b.unwrap().applied);
-}
-
-#[tokio::test]
-async fn a_step_that_fails_leaves_nothing_half_done() {
-    let db = TestDb::empty().await;
-    let broken = Step {
-        sql: "CREATE TABLE aegis.half (n int); SELECT 1 / 0",
-        ..NEXT
-    };
-    let error = install_steps(&config(&db), &with(broken), 2)
-        .await
-        .unwrap_err();
-    assert!(matches!(error, StoreError::Database { .. }), "{error:?}");
-    let there = "select to_regnamespace('aegis') is not null";
-    let row = db.admin.query_one(there, &[]).await.unwrap();
-    assert!(!row.get::<_, bool>(0), "a part of the schema was left");
-    install(&config(&db), 2).await.unwrap();
-}
-
-#[tokio::test]
-async fn an_edited_step_is_refused_by_its_number() {
-    let db = TestDb::new().await;
-    let mut steps = STEPS.to_vec();
-    let edited = format!("{}-- edited\n", steps[2].sql);
-    steps[2].sql = edited.leak();
-    let error = install_steps(&config(&db), &steps, 2).await.unwrap_err();
-    assert!(
-        matches!(error, StoreError::StepEdited { version: 3 }),
-        "{error:?}"
-    );
-}
-
-/// Steps only expand: a program that started before any of them starts after all of them, until somebody switches.
-#[tokio::test]
-async fn no_step_raises_min_schema() {
-    let db = TestDb::empty().await;
-    install_steps(&config(&db), &STEPS[..3], 2).await.unwrap();
-    for known in 4..=STEPS.len() {
-        install_steps(&config(&db), &STEPS[..known], 2)
-            .await
-            .unwrap();
-        let admitted = "SELECT min_schema FROM aegis.schema_version";
-        let admitted: i32 = db.admin.query_one(admitted, &[]).await.unwrap().get(0);
-        assert_eq!(admitted, 0, "step {known}");
-    }
-}
-
-/// Version N has expanded; N - 1 starts, installs (nothing) and works beside it.
-#[tokio::test]
-async fn the_version_before_works_beside_the_next_one() {
-    let db = TestDb::new().await;
-    let installed = install_steps(&config(&db), &with(NEXT), 2).await.unwrap();
-    assert_eq!(
-        (installed.applied, installed.schema),
-        (vec![SCHEMA + 1], SCHEMA + 1)
-    );
-    verify_against(&db.admin, SCHEMA + 1).await.unwrap();
-    verify_against(&db.admin, SCHEMA).await.unwrap();
-    let before = install(&config(&db), 2).await.unwrap();
-    assert_eq!((before.applied.len(), before.schema), (0, SCHEMA + 1));
-    let store = Store::connect(engine(&db)).await.unwrap();
-    let status = store.database_status().await.unwrap();
-    // A new database begins switched to inline inputs, which schema 7 reads; the next step raises nothing.
-    assert_eq!((status.schema, status.min_schema), (SCHEMA + 1, 7));
 }
 
 #[tokio::test]
@@ -138,21 +28,16 @@ async fn a_version_that_does_not_fit_is_refused_with_both_numbers() {
         SCHEMA + 3
     );
     db.admin.batch_execute(&contracted).await.unwrap();
-    let refused = [
-        Store::connect(engine(&db)).await.err().unwrap(),
-        install(&config(&db), 2).await.unwrap_err(),
-    ];
-    for error in refused {
-        let StoreError::BinaryTooOld { known, min_schema } = error else {
-            panic!("{error:?}");
-        };
-        assert_eq!((known, min_schema), (SCHEMA, SCHEMA + 3));
-        let text = error.to_string();
-        assert!(
-            text.contains(&SCHEMA.to_string()) && text.contains(&(SCHEMA + 3).to_string()),
-            "{text}"
-        );
-    }
+    let error = Store::connect(engine(&db)).await.err().unwrap();
+    let StoreError::BinaryTooOld { known, min_schema } = error else {
+        panic!("{error:?}");
+    };
+    assert_eq!((known, min_schema), (SCHEMA, SCHEMA + 3));
+    let text = error.to_string();
+    assert!(
+        text.contains(&SCHEMA.to_string()) && text.contains(&(SCHEMA + 3).to_string()),
+        "{text}"
+    );
 }
 
 #[tokio::test]
@@ -168,11 +53,12 @@ async fn a_database_without_the_schema_says_what_to_run() {
 #[tokio::test]
 async fn an_address_where_nobody_answers_is_named_without_its_secrets() {
     let config = Config::from_url("postgresql://ann:s3cret@127.0.0.1:1/x").unwrap();
-    for error in [
-        Store::connect(config.clone()).await.err().unwrap(),
-        install(&config, 2).await.unwrap_err(),
+    let connect = Store::connect(config.clone()).await.err().unwrap();
+    let install = install(&config, 2).await.unwrap_err();
+    for text in [
+        format!("{connect} {connect:?}"),
+        format!("{install} {install:?}"),
     ] {
-        let text = format!("{error} {error:?}");
         assert!(text.contains("127.0.0.1 port 1"), "{text}");
         assert!(!text.contains("s3cret"), "{text}");
     }

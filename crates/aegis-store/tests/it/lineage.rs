@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use aegis_devpg::{Data, Options, Server};
 use aegis_model::{FenceReason, Held, Lineage, Outcome, State};
+use aegis_schema::install;
 use aegis_store::guarded::Completion;
-use aegis_store::install::install;
 use aegis_store::worker::{LeaseConn, Order};
 use aegis_store::{AcquireRequest, Claim, Config, NewTask, Store, StoreError};
 use aegis_testkit::{process_slot, skipped, wait_until};

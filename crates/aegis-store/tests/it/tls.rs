@@ -6,9 +6,10 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
 use std::path::{Path, PathBuf};
 
 use aegis_devpg::{Options, Server};
+use aegis_schema::SchemaError;
 use aegis_store::listen::Listener;
 use aegis_store::worker::LeaseConn;
-use aegis_store::{Config, Store, StoreError, install};
+use aegis_store::{Config, Store, StoreError};
 use aegis_testkit::{process_slot, wait_until};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 
@@ -215,8 +216,8 @@ async fn process_what_wants_encryption_is_never_served_without_it() {
     }
     let config = Config::from_url(&place.url("sslmode=require")).unwrap();
     assert!(matches!(
-        install::install(&config, 1).await,
-        Err(StoreError::Unreachable { .. })
+        aegis_schema::install(&config, 1).await,
+        Err(SchemaError::Store(StoreError::Unreachable { .. }))
     ));
     assert!(matches!(
         LeaseConn::connect(&config).await,
@@ -241,7 +242,7 @@ async fn process_every_connection_of_the_engine_is_encrypted() {
     )
     .unwrap()
     .with_application_name("encrypted");
-    install::install(&config, 1).await.unwrap();
+    aegis_schema::install(&config, 1).await.unwrap();
     let store = Store::connect_unverified(config.clone()).unwrap();
     store.counts().await.unwrap();
     let client = store.handler_pool().get().await.unwrap();

@@ -71,7 +71,7 @@ pub(crate) async fn run(
     let config = database.config()?;
     match arguments.verb {
         Verb::Install { days_ahead } => {
-            let done = install::install(&config, days_ahead).await?;
+            let done = aegis_schema::install(&config, days_ahead).await?;
             let steps = if done.applied.is_empty() {
                 "none (up to date)".to_owned()
             } else {

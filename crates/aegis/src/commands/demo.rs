@@ -219,6 +219,7 @@ impl From<DemoError> for Failure {
     fn from(error: DemoError) -> Self {
         match error {
             DemoError::Store(source) => source.into(),
+            DemoError::Schema(source) => (*source).into(),
             DemoError::Postgres(_) => Self::new(Exit::Database, chain(&error)),
             other => Self::new(Exit::Broken, chain(&other)),
         }

@@ -215,6 +215,7 @@ impl From<DrillError> for Failure {
     fn from(error: DrillError) -> Self {
         match error {
             DrillError::Store(source) => source.into(),
+            DrillError::Schema(source) => (*source).into(),
             DrillError::Postgres(_) | DrillError::Sql(_) => {
                 Self::new(Exit::Database, chain(&error))
             }

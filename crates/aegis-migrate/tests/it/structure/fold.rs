@@ -10,7 +10,11 @@ use super::{account, app, objects, run, step};
 
 async fn sum(db: &TestDb) -> Structure {
     let major = live(db).await.server_major;
-    expected(&db.admin, LedgerName::Application, major).await.unwrap().unwrap().structure
+    expected(&db.admin, LedgerName::Application, major)
+        .await
+        .unwrap()
+        .unwrap()
+        .structure
 }
 
 async fn live(db: &TestDb) -> Structure {
@@ -254,7 +258,10 @@ async fn words_of_another_server_are_not_compared() {
     )
     .await;
     let major = live(&db).await.server_major;
-    let expected = expected(&db.admin, LedgerName::Application, major).await.unwrap().unwrap();
+    let expected = expected(&db.admin, LedgerName::Application, major)
+        .await
+        .unwrap()
+        .unwrap();
     assert!(expected.structure.elements.is_empty());
     assert!(expected.other.iter().all(|(_, major, _)| *major == 13));
     assert!(!expected.other.is_empty());

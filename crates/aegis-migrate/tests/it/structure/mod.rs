@@ -34,7 +34,10 @@ pub(super) async fn step(client: &Client, name: &str, sql: &str, reach: &Reach) 
     run(client, "BEGIN; SET LOCAL search_path = app, pg_catalog").await;
     let before = before(client, reach).await.unwrap();
     run(client, sql).await;
-    let delta = before.record(client, aegis_migrate::ledger::LedgerName::Application, name).await.unwrap();
+    let delta = before
+        .record(client, aegis_migrate::ledger::LedgerName::Application, name)
+        .await
+        .unwrap();
     run(client, "COMMIT").await;
     delta
 }

@@ -88,11 +88,15 @@ async fn after_each_statement_the_sum_is_what_is_there() {
         let reach = Reach::of(statement, "app");
         step(client, &number.to_string(), &statement.text, &reach).await;
         let mut live = read(client, &scope).await.unwrap().structure();
-        let sum = expected(client, aegis_migrate::ledger::LedgerName::Application, live.server_major)
-            .await
-            .unwrap()
-            .unwrap()
-            .structure;
+        let sum = expected(
+            client,
+            aegis_migrate::ledger::LedgerName::Application,
+            live.server_major,
+        )
+        .await
+        .unwrap()
+        .unwrap()
+        .structure;
         // What was there before the first step is no step's.
         live.elements
             .retain(|key, shape| before.elements.get(key) != Some(shape));

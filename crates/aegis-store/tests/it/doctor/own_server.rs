@@ -1,9 +1,9 @@
 //! What belongs to a whole server flips on one of the test's own.
 
 use aegis_devpg::{Durability, Options, Server};
+use aegis_schema::install;
 use aegis_store::Config;
 use aegis_store::doctor::Severity::{self, Critical, Notice, Ok as Fine, Unknown, Warning};
-use aegis_store::install::install;
 use aegis_testkit::{process_slot, wait_until};
 use tokio_postgres::{Client, NoTls};
 

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use aegis_devpg::{Data, Options, Server, default_dev_folder, remove_data};
-use aegis_store::{Config, install};
+use aegis_store::Config;
 use clap::Args;
 use serde_json::json;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -141,7 +141,7 @@ async fn serve(
     output: Output,
 ) -> Result<Exit, Failure> {
     let owner = named(&server.url(server.superuser(), "postgres"));
-    let installed = install::install(&Config::from_url(&owner)?, DAYS_AHEAD).await?;
+    let installed = aegis_schema::install(&Config::from_url(&owner)?, DAYS_AHEAD).await?;
     let url = named(&server.url("aegis_engine", "postgres"));
     let letters_url = letters::start().await?;
     let wanted = Wanted {
