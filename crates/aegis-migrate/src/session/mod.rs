@@ -3,6 +3,7 @@
 //! Invariants: nothing happens in a database before all of this is shown; a lost session is never replaced silently, since the mutex
 //! is lost with it.
 
+mod cancel;
 mod sniff;
 
 use std::future::Future;
@@ -13,9 +14,12 @@ use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio_postgres::config::{Config, Host};
 use tokio_postgres::tls::MakeTlsConnect;
-use tokio_postgres::{CancelToken, Client, Connection, NoTls};
+use tokio_postgres::{Client, Connection, NoTls};
 
+use cancel::To;
 use sniff::{Announced, Sniffed};
+
+pub use cancel::Cancel;
 
 /// Servers older than this are not supported.
 const OLDEST: i32 = 140_000;
@@ -47,7 +51,7 @@ pub struct Direct {
     /// As the server says it.
     pub version: String,
     /// Ends what the session is doing.
-    pub cancel: CancelToken,
+    pub cancel: Cancel,
     again: Option<Again>,
 }
 
@@ -205,7 +209,7 @@ impl Direct {
                 .get(at)
                 .or_else(|| config.get_ports().first())
                 .unwrap_or(&5432);
-            let client = match host {
+            let (client, to) = match host {
                 Host::Tcp(name) => {
                     let dialled = dial(&config, name, port).await;
                     let stream = match dialled {
@@ -228,7 +232,7 @@ impl Direct {
                         .await
                         .map_err(|error| unreachable(said(&error)))?;
                     drive(connection);
-                    client
+                    (client, To::Tcp(name.clone(), port))
                 }
                 Host::Unix(folder) => {
                     let socket = folder.join(format!(".s.PGSQL.{port}"));
@@ -245,10 +249,10 @@ impl Direct {
                         .await
                         .map_err(|error| unreachable(said(&error)))?;
                     drive(connection);
-                    client
+                    (client, To::Unix(socket))
                 }
             };
-            return prove(client, &config, &place, announced.pid()).await;
+            return prove(client, to, &config, &place, announced.pid()).await;
         }
         Err(unreachable(last))
     }
@@ -299,6 +303,7 @@ where
 
 async fn prove(
     client: Client,
+    to: To,
     config: &Config,
     place: &str,
     announced: Option<i32>,
@@ -372,7 +377,10 @@ async fn prove(
         role: row.try_get("role").map_err(get)?,
         version_num,
         version,
-        cancel: client.cancel_token(),
+        cancel: Cancel {
+            token: client.cancel_token(),
+            to,
+        },
         client,
         again: None,
     })

@@ -287,3 +287,79 @@ async fn a_detach_that_was_cut_is_finalized_by_the_next_run() {
     assert_eq!(left, 0);
     assert!(!wrong(&db).await);
 }
+
+#[tokio::test]
+async fn a_fresh_database_builds_without_concurrently_and_waits_for_no_snapshot() {
+    let db = TestDb::empty().await;
+    let set = set(
+        "CREATE SCHEMA app;\nCREATE TABLE app.users (id int, name text);",
+        Some("CREATE INDEX CONCURRENTLY i ON app.users (name);"),
+    );
+    // A concurrent build would wait for it.
+    let old = db.connect().await;
+    old.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM pg_class")
+        .await
+        .unwrap();
+    let done = tokio::time::timeout(BOUND, ran(&db, &set, Phase::Expand))
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!((done.applied, done.fresh), (3, true));
+    // It ran in the transaction of its verdict.
+    let one: bool = db
+        .admin
+        .query_one(
+            "SELECT s.xmin::text = c.xmin::text FROM aegis_migrate.step s, pg_class c WHERE s.phase = 'migrate' AND c.oid = 'app.i'::regclass",
+            &[],
+        )
+        .await
+        .unwrap()
+        .get(0);
+    assert!(one);
+    old.batch_execute("COMMIT").await.unwrap();
+}
+
+#[tokio::test]
+async fn mg_25_the_parent_of_a_partitioned_index_is_invalid_on_purpose_until_its_last_leaf() {
+    let db = used().await;
+    db.admin
+        .batch_execute(
+            "CREATE TABLE app.p (id int, name text) PARTITION BY LIST (id);
+             CREATE TABLE app.p1 PARTITION OF app.p FOR VALUES IN (1);
+             CREATE TABLE app.p2 PARTITION OF app.p FOR VALUES IN (2)",
+        )
+        .await
+        .unwrap();
+    let first = crate::run::change(
+        crate::folder::Folder::default(),
+        crate::run::ID,
+        "CREATE TABLE app.x (id int);",
+        Some(
+            "CREATE INDEX i ON ONLY app.p (name);\nCREATE INDEX CONCURRENTLY i1 ON app.p1 (name);\nALTER INDEX app.i ATTACH PARTITION app.i1;",
+        ),
+    );
+    let set = crate::run::sealed(&first);
+    ran(&db, &set, Phase::Expand).await.unwrap();
+    ran(&db, &set, Phase::Migrate).await.unwrap();
+    let valid = async || -> bool {
+        let sql = "SELECT indisvalid FROM pg_index WHERE indexrelid = 'app.i'::regclass";
+        db.admin.query_one(sql, &[]).await.unwrap().get(0)
+    };
+    assert!(!valid().await);
+    assert!(
+        !wrong(&db).await,
+        "a parent that waits for its leaf is no drift"
+    );
+    let both = crate::run::sealed(&crate::run::change(
+        first,
+        "20261130T0900_two",
+        "CREATE TABLE app.y (id int);",
+        Some(
+            "CREATE INDEX CONCURRENTLY i2 ON app.p2 (name);\nALTER INDEX app.i ATTACH PARTITION app.i2;",
+        ),
+    ));
+    ran(&db, &both, Phase::Expand).await.unwrap();
+    ran(&db, &both, Phase::Migrate).await.unwrap();
+    assert!(valid().await);
+    assert!(!wrong(&db).await, "the last leaf has made it valid");
+}
