@@ -88,7 +88,9 @@ pub(crate) async fn run(
         () = stop => {
             // What the server is doing is cancelled; a transaction is rolled back.
             let (_, tls) = install::direct_parts(&config);
-            cancel.cancel_query(tls).await.ok();
+            if let Err(error) = cancel.send(tls).await {
+                tracing::warn!(error = %chain(&error), "what is under way could not be cancelled: it ends with the session");
+            }
             Err(RunError::Interrupted)
         }
     };
@@ -100,8 +102,12 @@ pub(crate) async fn run(
         Err(RunError::Interrupted) => {
             // What was cancelled ends soon; a session that does not answer is left to its end.
             let marked = tokio::time::timeout(LAST_WORDS, runner::interrupted(&mut held)).await;
-            if matches!(marked, Ok(Ok(()))) {
-                held.release().await;
+            match marked {
+                Ok(Ok(())) => held.release().await,
+                Ok(Err(error)) => {
+                    tracing::warn!(error = %error.whole(), "the ledger could not be told of the end");
+                }
+                Err(_) => tracing::warn!("the session does not answer; it is left to its end"),
             }
             Err(RunError::Interrupted.into())
         }

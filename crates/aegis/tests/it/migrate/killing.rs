@@ -22,9 +22,10 @@ async fn stage(folder: &Folder) -> TestDb {
         "CREATE SCHEMA app;\nCREATE TABLE app.users (id bigint PRIMARY KEY, name text);\n",
     );
     folder.json(None, &["seal"]).await;
-    folder
-        .json(Some(&db.url()), &["run", "--phase", "expand"])
+    let ran = folder
+        .run(Some(&db.url()), &["run", "--phase", "expand"])
         .await;
+    assert_eq!(ran.code, 0, "{ran:?}");
     folder.write(
         &format!("{ID}/change.toml"),
         format!("format = 1\nid = \"{ID}\"\nschema = \"app\"\n[migrate]\nsql = \"migrate.sql\"\n"),

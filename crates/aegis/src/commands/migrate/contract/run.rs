@@ -89,7 +89,9 @@ pub(super) async fn run(
         ended = runner::run(&mut held, &set, &brought, &ladder, &mut told) => ended,
         signal = signalled() => {
             signal?;
-            cancel.cancel_query(tls).await.ok();
+            if let Err(error) = cancel.send(tls).await {
+                tracing::warn!(error = %chain(&error), "what is under way could not be cancelled: it ends with the session");
+            }
             Err(RunError::Interrupted.into())
         }
     };
