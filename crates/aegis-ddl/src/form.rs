@@ -132,6 +132,8 @@ pub enum Form {
     CreateFunction {
         name: QualifiedName,
         replace: bool,
+        /// IMMUTABLE or STABLE.
+        steady: bool,
         body: Body,
     },
     CreateTrigger {
@@ -347,6 +349,8 @@ pub struct Constraint {
     pub not_valid: bool,
     /// NOT ENFORCED (18).
     pub not_enforced: bool,
+    /// NULLS NOT DISTINCT (15).
+    pub nulls_not_distinct: bool,
     /// Of a CHECK: its conditions that all hold, as far as each compares a column with a literal.
     pub terms: Vec<Term>,
 }
@@ -428,6 +432,7 @@ pub enum Action {
     },
     ChangeIdentity {
         column: String,
+        dropped: bool,
     },
     DropExpression {
         column: String,
@@ -551,6 +556,8 @@ pub struct Body {
     pub repeated: Vec<usize>,
     /// Whether it commits: then it cannot run inside a transaction.
     pub commits: bool,
+    /// Functions that its PERFORM runs.
+    pub calls: Vec<QualifiedName>,
 }
 
 /// Where inserted rows come from.

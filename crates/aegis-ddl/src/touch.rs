@@ -396,7 +396,7 @@ fn of_action_objects(table: &QualifiedName, action: &Action, objects: &mut Objec
         | Action::SetNotNull { column }
         | Action::DropNotNull { column }
         | Action::AddIdentity { column }
-        | Action::ChangeIdentity { column }
+        | Action::ChangeIdentity { column, .. }
         | Action::DropExpression { column }
         | Action::SetExpression { column } => add_on(objects, O::Column, column, table),
         Action::AddConstraint { constraint } => {

@@ -23,6 +23,16 @@ pub(super) struct Made {
 }
 
 impl Made {
+    /// The default of a column.
+    pub(super) fn default(world: &World<'_>, table: &QualifiedName, column: &str) -> Self {
+        Self::on(world, ObjectKind::Column, column, table)
+    }
+
+    /// A view in the place of a table.
+    pub(super) fn view(world: &World<'_>, name: &QualifiedName) -> Self {
+        Self::alone(world, ObjectKind::View, name)
+    }
+
     pub(super) fn constraint(world: &World<'_>, table: &QualifiedName, name: &str) -> Self {
         Self::on(world, ObjectKind::Constraint, name, table)
     }
@@ -78,6 +88,9 @@ fn collect(statements: &[Statement], world: &World<'_>, made: &mut BTreeMap<Made
             Form::CreateFunction { name, .. } => add(Made::alone(world, O::Function, name)),
             Form::AlterTable { table, actions } => {
                 for action in actions {
+                    if let Action::SetDefault { column, .. } = action {
+                        add(Made::default(world, table, column));
+                    }
                     if let Action::AddConstraint { constraint } = action
                         && let Some(name) = &constraint.name
                     {

@@ -78,6 +78,16 @@ fn one(world: &World<'_>, table: &QualifiedName, action: &Action, found: &mut Fo
             "rename",
             format!("{table}.{column} is {to} from the next moment on"),
         ),
+        Action::RenameTable { .. }
+            if world.together && world.comes_again(&again::Made::view(world, table)) =>
+        {
+            found.push(
+                "rename",
+                Class::D,
+                Level::Warning,
+                format!("a view takes the place of {table} below: programs that write through it need one that can be written"),
+            );
+        }
         Action::RenameTable { to } => breaks(
             found,
             "rename",
@@ -118,10 +128,20 @@ fn one(world: &World<'_>, table: &QualifiedName, action: &Action, found: &mut Fo
                 format!("{column} is new, NOT NULL and without a default: INSERTs into {table} that do not know it fail"),
             );
         }
+        Action::DropDefault { column }
+            if world.comes_again(&again::Made::default(world, table, column)) =>
+        {
+            found.push(
+                "set-default",
+                Class::D,
+                Level::Notice,
+                format!("INSERTs into {table} that leave the column out write another value"),
+            );
+        }
         Action::DropDefault { column } => found.push(
             "drop-default",
             Class::D,
-            Level::Warning,
+            Level::Error,
             format!("INSERTs into {table} that leave {column} out write NULL or fail"),
         ),
         Action::SetNotNull { column } => set_not_null(world, table, column, found),
@@ -131,12 +151,29 @@ fn one(world: &World<'_>, table: &QualifiedName, action: &Action, found: &mut Fo
         | Action::SetCompression
         | Action::ClusterOn
         | Action::Owner
-        | Action::DropExpression { .. }
         | Action::ReplicaIdentity
         | Action::EnableTrigger { .. }
-        | Action::Options { .. }
-        | Action::NoInherit { .. } => {}
-        Action::AddIdentity { column } | Action::ChangeIdentity { column } => found.push(
+        | Action::Options { .. } => {}
+        Action::DropExpression { column } => found.push(
+            "drop-default",
+            Class::D,
+            Level::Error,
+            format!("{table}.{column} is no longer computed: programs that do not write it leave NULL"),
+        ),
+        Action::NoInherit { parent } => breaks(
+            found,
+            "detach-partition",
+            format!("queries on {parent} lose the rows of {table}"),
+        ),
+        Action::ChangeIdentity {
+            column,
+            dropped: true,
+        } => breaks(
+            found,
+            "identity-change",
+            format!("INSERTs that leave {table}.{column} out fail"),
+        ),
+        Action::AddIdentity { column } | Action::ChangeIdentity { column, .. } => found.push(
             "identity-change",
             Class::D,
             Level::Warning,
@@ -190,9 +227,10 @@ fn one(world: &World<'_>, table: &QualifiedName, action: &Action, found: &mut Fo
                     format!("readers and writers of {table} wait"),
                 );
             }
-            breaks(
-                found,
+            found.push(
                 "detach-partition",
+                Class::D,
+                Level::Warning,
                 format!("queries on {table} lose the rows of {partition}"),
             );
         }
@@ -504,6 +542,25 @@ fn add_constraint(
             format!("every row of {table} is {what}"),
         );
     };
+    let since = |found: &mut Found, what: &str, major: u32| {
+        if world.server < major {
+            found.push(
+                "unknown-statement",
+                Class::E,
+                Level::Error,
+                format!(
+                    "{what} begins with {major}, and the server is {}",
+                    world.server
+                ),
+            );
+        }
+    };
+    if constraint.not_enforced {
+        since(found, "NOT ENFORCED", 18);
+    }
+    if constraint.nulls_not_distinct {
+        since(found, "NULLS NOT DISTINCT", 15);
+    }
     match &constraint.kind {
         ConstraintKind::Check { .. } => {
             if !constraint.not_valid && !constraint.not_enforced {
@@ -535,10 +592,7 @@ fn add_constraint(
                     &format!("looked up in {references} while writers of both wait"),
                 );
             }
-            let partitioned = world
-                .relation(table)
-                .is_some_and(|relation| relation.partition_key.is_some());
-            if constraint.not_valid && partitioned && world.server < 18 {
+            if constraint.not_valid && world.is_partitioned(table) && world.server < 18 {
                 found.push(
                     "unknown-statement",
                     Class::E,

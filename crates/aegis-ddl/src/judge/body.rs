@@ -49,6 +49,9 @@ pub(super) fn run(world: &mut World<'_>, body: &Body, transaction: usize, found:
             );
         }
     }
+    if !body.calls.is_empty() {
+        select(world, &body.calls, false, transaction, found);
+    }
     for statement in &body.guessed {
         statement_of(world, statement, transaction, true, found);
     }

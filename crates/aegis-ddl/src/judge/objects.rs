@@ -144,6 +144,7 @@ pub(super) fn judge(
         Form::CreateFunction {
             name,
             replace,
+            steady,
             body,
         } => {
             let there = world.has_function(name);
@@ -163,7 +164,7 @@ pub(super) fn judge(
             // Only made, not run: what it holds counts when it is called.
             found.unread.extend(body.unread.iter().cloned());
             world.made_function(name);
-            world.said_body(name, body);
+            world.said_body(name, *steady, body);
         }
         Form::CreateTrigger { table, name, .. } => {
             if world.is_live(table) {
@@ -360,7 +361,9 @@ fn create_table(world: &mut World<'_>, table: &CreateTable, found: &mut Found) {
         }
     }
     // With IF NOT EXISTS over a table that is there nothing is made.
-    if table.if_not_exists && world.relation(&table.table).is_some() {
+    if table.if_not_exists
+        && (world.relation(&table.table).is_some() || world.is_older(&table.table))
+    {
         return;
     }
     world.made(&table.table);
@@ -386,10 +389,7 @@ fn create_index(world: &mut World<'_>, index: &CreateIndex, found: &mut Found) {
                     "an invalid leftover of the same name is taken for done",
                 );
             }
-            let partitioned = world
-                .relation(&index.table)
-                .is_some_and(|relation| relation.partition_key.is_some());
-            if partitioned {
+            if world.is_partitioned(&index.table) {
                 found.push(
                     "create-index-not-concurrent",
                     Class::B,

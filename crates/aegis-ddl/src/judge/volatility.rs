@@ -94,6 +94,9 @@ fn of_call(world: &World<'_>, call: &QualifiedName) -> Option<bool> {
     if STEADY.contains(&name) {
         return Some(true);
     }
+    if let Some(steady) = world.said_steady(call) {
+        return Some(steady);
+    }
     let name = world.name(call);
     let found = world
         .catalog?

@@ -36,6 +36,8 @@ pub(super) struct World<'a> {
     deployment: usize,
     /// Bodies of functions that the set made: calling one runs it.
     bodies: BTreeMap<Name, crate::form::Body>,
+    /// Whether functions of the set are marked STABLE or IMMUTABLE.
+    steady: BTreeMap<Name, bool>,
     /// Functions whose bodies are being judged.
     running: Vec<Name>,
     /// Columns that this deployment added.
@@ -106,6 +108,7 @@ impl<'a> World<'a> {
             domains: BTreeMap::new(),
             deployment: 0,
             bodies: BTreeMap::new(),
+            steady: BTreeMap::new(),
             running: Vec::new(),
             added: BTreeSet::new(),
             again: BTreeMap::new(),
@@ -147,8 +150,15 @@ impl<'a> World<'a> {
         self.again.get(made).is_some_and(|count| *count > 0)
     }
 
-    pub(super) fn said_body(&mut self, name: &QualifiedName, body: &crate::form::Body) {
+    /// A function of the set.
+    pub(super) fn said_body(
+        &mut self,
+        name: &QualifiedName,
+        steady: bool,
+        body: &crate::form::Body,
+    ) {
         let name = self.name(name);
+        self.steady.insert(name.clone(), steady);
         self.bodies.insert(name, body.clone());
     }
 
@@ -219,6 +229,25 @@ impl<'a> World<'a> {
 
     pub(super) fn column(&self, table: &QualifiedName, column: &str) -> Option<&'a Column> {
         self.relation(table)?.column(column)
+    }
+
+    /// Whether a function of the set is marked steady. None: the set made none of this name.
+    pub(super) fn said_steady(&self, name: &QualifiedName) -> Option<bool> {
+        self.steady.get(&self.name(name)).copied()
+    }
+
+    /// Whether an earlier file made the table.
+    pub(super) fn is_older(&self, table: &QualifiedName) -> bool {
+        let name = self.name(table);
+        self.tables.get(&name).is_some_and(|known| known.whole) && !self.new.contains(&name)
+    }
+
+    /// Whether it is known to be partitioned.
+    pub(super) fn is_partitioned(&self, table: &QualifiedName) -> bool {
+        !self.partition_by(table).is_empty()
+            || self
+                .relation(table)
+                .is_some_and(|relation| relation.partition_key.is_some())
     }
 
     /// A column's type as the server prints it: what the set said last, else what the catalog says.

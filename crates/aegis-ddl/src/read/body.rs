@@ -75,6 +75,7 @@ fn plpgsql(body: &squawk_syntax::plpgsql::Plpgsql) -> Body {
                     read.unread.push(format!("dynamic SQL: {text}"));
                 }
             }
+            K::PLPGSQL_PERFORM_STMT => read.calls.extend(tree::expression(&node).calls),
             K::PLPGSQL_CALL_STMT => {
                 read.unread
                     .push(format!("what {} does", tree::words(&node, 2)));

@@ -40,6 +40,8 @@ pub(super) fn form(node: &SyntaxNode) -> Form {
         K::CREATE_FUNCTION | K::CREATE_PROCEDURE => Form::CreateFunction {
             name: tree::name(node),
             replace: tree::has(node, K::OR_REPLACE),
+            steady: tree::below(node, K::IMMUTABLE).is_some()
+                || tree::below(node, K::STABLE).is_some(),
             body: body::of_function(node),
         },
         K::CREATE_TRIGGER => Form::CreateTrigger {

@@ -239,7 +239,10 @@ fn alter_column(node: &SyntaxNode) -> Action {
         K::DROP_NOT_NULL => Action::DropNotNull { column },
         K::ADD_GENERATED => Action::AddIdentity { column },
         K::DROP_IDENTITY | K::SET_GENERATED_OPTIONS | K::SET_GENERATED | K::RESTART => {
-            Action::ChangeIdentity { column }
+            Action::ChangeIdentity {
+                column,
+                dropped: change.kind() == K::DROP_IDENTITY,
+            }
         }
         K::DROP_EXPRESSION => Action::DropExpression { column },
         K::SET_EXPRESSION => Action::SetExpression { column },
@@ -369,6 +372,7 @@ fn constraint(node: &SyntaxNode) -> Constraint {
         not_enforced: tree::text(node)
             .to_ascii_lowercase()
             .ends_with("not enforced"),
+        nulls_not_distinct: tree::below(node, K::NULLS_NOT_DISTINCT).is_some(),
         terms: if node.kind() == K::CHECK_CONSTRAINT {
             check::terms(node)
         } else {
