@@ -181,7 +181,10 @@ impl RunError {
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Folder(problems) => problems.exit_code(),
-            Self::NotRun { .. } | Self::OutOfOrder(_) | Self::Sync { .. } => 2,
+            Self::NotRun { .. }
+            | Self::OutOfOrder(_)
+            | Self::Sync { .. }
+            | Self::Pass(PassError::Asked(_) | PassError::Word { .. }) => 2,
             Self::Mutex(MutexError::Busy { .. }) => 10,
             Self::Edited(_) => 11,
             Self::Shape { .. } => 12,
@@ -192,7 +195,6 @@ impl RunError {
             Self::Session(_) | Self::Mutex(MutexError::NotHeld) => 17,
             Self::Evidence(_) | Self::NotZero { .. } | Self::Pass(PassError::Touched { .. }) => 18,
             Self::Backfill(error) => of_job(error),
-            Self::Pass(PassError::Asked(_) | PassError::Word { .. }) => 2,
             Self::AheadRefused { .. } | Self::TooOld(_) => 19,
             Self::Requires(_) => 21,
             Self::Interrupted => 22,
