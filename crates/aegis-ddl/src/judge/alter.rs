@@ -219,6 +219,17 @@ fn one(world: &World<'_>, table: &QualifiedName, action: &Action, found: &mut Fo
             finalize,
             partition,
         } => {
+            let default = world
+                .relation(table)
+                .and_then(|relation| relation.default_partition.as_ref());
+            if *concurrently && let Some(default) = default {
+                found.push(
+                    "detach-not-concurrent",
+                    Class::E,
+                    Level::Error,
+                    format!("the server refuses it (55000) beside the default partition {default}"),
+                );
+            }
             if !concurrently && !finalize {
                 found.push(
                     "detach-not-concurrent",

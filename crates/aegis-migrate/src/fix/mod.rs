@@ -69,13 +69,12 @@ pub fn run(path: &Path, known: Known<'_>) -> Result<Fixed, Problems> {
         None => Files::read(&root)?,
     };
     let lock = lock_of(&root)?;
-    let folders: Vec<String> = match only {
-        Some(name) => vec![name],
-        None => {
-            let set = Set::of(files.clone())?;
-            set.sealed()?;
-            set.changes.keys().map(ToString::to_string).collect()
-        }
+    let folders: Vec<String> = if let Some(name) = only {
+        vec![name]
+    } else {
+        let set = Set::of(files.clone())?;
+        set.sealed()?;
+        set.changes.keys().map(ToString::to_string).collect()
     };
     let before = files.clone();
     let mut fixed = Fixed::default();
@@ -145,7 +144,7 @@ fn of_change(
             return told(files, folder, lock, known);
         }
     }
-    Ok(told(files, folder, lock, known)?)
+    told(files, folder, lock, known)
 }
 
 /// A file of a change with its key, and its verdicts.
@@ -345,16 +344,14 @@ fn free_name(files: &Files, change: &Change, key: &str) -> String {
         "contract.tighten" => "tighten",
         _ => "contract",
     };
-    (1_u32..)
-        .map(|number| {
-            if number == 1 {
-                format!("{base}.sql")
-            } else {
-                format!("{base}_{number}.sql")
-            }
-        })
-        .find(|name| files.get(&format!("{}/{name}", change.id)).is_none())
-        .unwrap_or_default()
+    let there = |name: &str| files.get(&format!("{}/{name}", change.id)).is_some();
+    let mut name = format!("{base}.sql");
+    let mut number = 1_u32;
+    while there(&name) {
+        number += 1;
+        name = format!("{base}_{number}.sql");
+    }
+    name
 }
 
 /// Later statements of the file that name an index or a constraint which moves, or point a foreign key at a key which moves.
