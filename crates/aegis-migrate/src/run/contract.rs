@@ -86,11 +86,33 @@ struct Run<'a> {
     told: &'a mut (dyn FnMut(&Value) + Send),
 }
 
-/// Runs the contract of one change.
+/// Runs the contract of one change. `told` hears of each step; a run that failed is told last, and kept in the ledger.
 ///
 /// # Errors
-/// See [`ContractError`]; exit code 18 means that nothing was changed.
+/// See [`ContractError`]; exit code 18 means that nothing was dropped.
 pub async fn run(
+    held: &mut Held,
+    set: &Set,
+    brought: &Brought<'_>,
+    ladder: &Ladder,
+    told: &mut (dyn FnMut(&Value) + Send),
+) -> Result<Summary, ContractError> {
+    let ended = whole_line(held, set, brought, ladder, told).await;
+    if let Err(error) = &ended {
+        let who = held.who.clone();
+        let event = json!({ "event": "ended", "summary": {
+            "outcome": "failed", "phase": "contract", "change": brought.change, "exit_code": error.exit_code(),
+            "error": error.to_string(), "epoch": who.epoch,
+        } });
+        // The first error is what is told; a lost or overtaken session cannot keep it.
+        if let Err(lost) = tell(&mut held.session.client, &who, told, event).await {
+            tracing::warn!(error = %lost, "the end of this contract is not in the ledger");
+        }
+    }
+    ended
+}
+
+async fn whole_line(
     held: &mut Held,
     set: &Set,
     brought: &Brought<'_>,

@@ -38,6 +38,8 @@ async fn blocked(shop: &Shop) -> Vec<(Need, String)> {
     assert_eq!(error.exit_code(), 18, "{error}");
     assert_eq!(shop.old_side().await, (true, true));
     assert_eq!(shop.steps().await, 0);
+    let kept = "SELECT count(*) FROM aegis_migrate.event WHERE event->'summary'->>'exit_code' = '18' AND event->'summary'->>'change' IS NOT NULL";
+    assert!(shop.number(kept).await >= 1);
     match error {
         ContractError::Blocked { blocks, .. } => blocks
             .into_iter()
