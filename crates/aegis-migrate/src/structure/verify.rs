@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use aegis_catalog::{Difference, Scope, Structure, read};
+use aegis_catalog::{Difference, Kind, Name, Scope, Severity, Structure, read, shown};
 use serde::Serialize;
 use tokio_postgres::Client;
 
@@ -126,6 +126,54 @@ impl Report {
     }
 }
 
+/// The grants that `contract close` has taken and not given back, as a structure names them.
+async fn shut_doors(client: &Client) -> Result<Vec<(Name, String)>, StructureError> {
+    let asking = "asking for what shut doors have taken";
+    let there = client
+        .query_one(
+            "SELECT to_regclass('aegis_migrate.contract') IS NOT NULL",
+            &[],
+        )
+        .await
+        .map_err(StructureError::sql(asking))?;
+    if !there.get::<_, bool>(0) {
+        return Ok(Vec::new());
+    }
+    let rows = client
+        .query(include_str!("../../sql/contract/taken.sql"), &[])
+        .await
+        .map_err(StructureError::sql(asking))?;
+    Ok(rows
+        .iter()
+        .map(|row| {
+            let table = Name::new(
+                row.get::<_, String>("schema"),
+                row.get::<_, String>("table"),
+            );
+            (table, row.get("role"))
+        })
+        .collect())
+}
+
+/// A grant that a shut door has taken is told: the contract gives it back, or ends with it.
+fn told_of_doors(answer: Answer, doors: &[(Name, String)]) -> Answer {
+    let Answer::Compared { mut differences } = answer else {
+        return answer;
+    };
+    for difference in &mut differences {
+        let key = &difference.key;
+        let is_taken = key.kind == Kind::Grant
+            && doors.iter().any(|(table, role)| {
+                (&table.schema, &table.name) == (&key.schema, &key.name)
+                    && key.part.ends_with(&format!(" to {}", shown(role)))
+            });
+        if is_taken {
+            difference.severity = Severity::Told;
+        }
+    }
+    Answer::Compared { differences }
+}
+
 /// Reads the schemas and compares. The client must not be in a transaction; nothing is written.
 ///
 /// # Errors
@@ -178,6 +226,7 @@ pub async fn verify(
             None => Answer::of(&expected.structure, &live),
         },
     };
+    let steps = told_of_doors(steps, &shut_doors(client).await?);
     let pending = matches!(sealed, Sealed::Later { .. });
     let sealed = match sealed {
         Sealed::Structure(structure) => Answer::of(structure, &only(&live, schemas)),

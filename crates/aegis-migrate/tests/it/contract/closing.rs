@@ -4,6 +4,7 @@ use aegis_migrate::change::Phase;
 use aegis_migrate::contract::error::ContractError;
 use aegis_migrate::contract::verbs::{self, Moved};
 use aegis_migrate::run::{Outcome, RunError};
+use aegis_migrate::structure::{Sealed, verify};
 use aegis_testkit::TestDb;
 
 use super::shop::{ID, Shop, id};
@@ -110,5 +111,30 @@ async fn a_database_that_is_made_fresh_with_the_contract_has_only_the_new_side()
     fresh.admin.batch_execute(schema).await.unwrap();
     ran(&fresh, &shop.set, Phase::Expand).await.unwrap();
     assert_eq!(asked(&fresh).await, "new new");
+    let owned = format!("DROP OWNED BY {}", shop.rw);
+    fresh.admin.batch_execute(&owned).await.unwrap();
+    shop.end().await;
+}
+
+#[tokio::test]
+async fn what_a_shut_door_has_taken_is_no_difference() {
+    let shop = Shop::closed(DROP).await;
+    let schemas = ["app".to_owned()];
+    let unknown = Sealed::Unknown {
+        why: "not asked".to_owned(),
+    };
+    let report = verify(&shop.db.admin, &schemas, unknown).await.unwrap();
+    assert!(report.steps.holds(), "{report:?}");
+    // What somebody has taken by hand is one.
+    shop.db
+        .admin
+        .batch_execute("DROP INDEX app.users_name")
+        .await
+        .unwrap();
+    let unknown = Sealed::Unknown {
+        why: "not asked".to_owned(),
+    };
+    let report = verify(&shop.db.admin, &schemas, unknown).await.unwrap();
+    assert!(report.steps.is_wrong(), "{report:?}");
     shop.end().await;
 }

@@ -133,7 +133,7 @@ impl Shop {
             )
             .with(
                 &format!("{users}/expand.sql"),
-                "CREATE TABLE users (id bigint PRIMARY KEY, name text NOT NULL);\nCREATE INDEX users_name ON users (name);\nCREATE TABLE t (id int);\n",
+                format!("CREATE TABLE users (id bigint PRIMARY KEY, name text NOT NULL);\nCREATE INDEX users_name ON users (name);\nCREATE TABLE t (id int);\nGRANT SELECT, INSERT, UPDATE ON users TO {rw};\n"),
             );
         db.admin
             .batch_execute(&format!("CREATE SCHEMA app; CREATE ROLE {rw} LOGIN"))
@@ -143,7 +143,7 @@ impl Shop {
         ran(&db, &older, Phase::Expand).await.unwrap();
         db.admin
             .batch_execute(&format!(
-                "GRANT USAGE ON SCHEMA app TO {rw}; GRANT SELECT, INSERT, UPDATE ON app.users TO {rw};
+                "GRANT USAGE ON SCHEMA app TO {rw};
                  INSERT INTO app.users VALUES (1, 'Ada Lovelace')"
             ))
             .await
