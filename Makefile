@@ -9,7 +9,7 @@ export AEGIS_BUILD_COMMIT ?= $(shell git rev-parse HEAD 2>/dev/null)
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench bench-peers chaos chaos-seeds dev fuzz model-deep migrate-facts mutants test-pg18
+.PHONY: help demo test lint bench bench-peers chaos chaos-seeds dev fuzz model-deep migrate-facts mutants skew test-pg18
 
 help: ## this list
 	@awk -F ': ## ' '/^[a-z0-9-]+: ## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -42,6 +42,10 @@ chaos: ## real processes, killed, frozen and cut off: SEED=n (random by default)
 	cargo build --locked --release --package aegis
 	$(TARGET)/release/aegis drill chaos --fetch-postgres --seed $(or $(SEED),$(shell od -An -N3 -tu4 /dev/urandom)) \
 		--minutes $(or $(MINUTES),10) --cut-tasks $(or $(CUTS),1000) --report $(or $(DIR),$(TARGET)/chaos/$(shell date +%s))
+
+skew: ## chaos with the program of before the schema moved as every second worker; SEED=n, MINUTES=n
+	@scripts/prepare demo
+	@scripts/skew
 
 mutants: ## mistakes made in the SQL one by one, and which check notices each, with the score; AEGIS_MUTANTS=worker/renew,aegis.reap for some
 	cargo test --locked --package aegis-store --test it -- --include-ignored --nocapture --test-threads 1 mutants::

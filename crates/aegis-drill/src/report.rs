@@ -60,6 +60,8 @@ pub struct Run {
     pub workers: usize,
     /// Tasks of each class at each cut of an operation.
     pub cut_tasks: usize,
+    /// Whether every second worker was of the version before.
+    pub version_before: bool,
     /// Faults that were made.
     pub faults: BTreeMap<String, u64>,
     /// What has to happen, and how often it did.
@@ -87,8 +89,16 @@ impl Report {
             seed: run.seed,
             minutes: run.minutes,
             replay: format!(
-                "aegis drill chaos --seed {} --minutes {} --workers {} --cut-tasks {} --report DIR",
-                run.seed, run.minutes, run.workers, run.cut_tasks
+                "aegis drill chaos --seed {} --minutes {} --workers {} --cut-tasks {} {}--report DIR",
+                run.seed,
+                run.minutes,
+                run.workers,
+                run.cut_tasks,
+                if run.version_before {
+                    "--version-before PROGRAM "
+                } else {
+                    ""
+                }
             ),
             commit: run.commit,
             postgres: run.postgres,
@@ -208,6 +218,7 @@ mod tests {
             postgres: "PostgreSQL".to_owned(),
             workers: 4,
             cut_tasks: 20,
+            version_before: false,
             faults: BTreeMap::from([("worker_killed".to_owned(), 2)]),
             sometimes: BTreeMap::from([("takeover".to_owned(), happened)]),
             not_run: vec!["pgbouncer".to_owned()],

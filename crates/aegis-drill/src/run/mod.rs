@@ -10,6 +10,7 @@ mod pooler;
 mod sometimes;
 mod stage;
 mod submit;
+mod versions;
 mod window;
 
 use std::path::PathBuf;
@@ -47,6 +48,8 @@ pub struct Options {
     pub cut_tasks: usize,
     /// SQL that breaks the engine in the drill's own database, to see that it is found out.
     pub break_with: Option<PathBuf>,
+    /// The program of the version before; every second worker is of it.
+    pub version_before: Option<PathBuf>,
     /// Fetch PostgreSQL when the machine has none.
     pub fetch_postgres: bool,
     /// For the report.
@@ -92,6 +95,13 @@ pub async fn chaos(options: &Options) -> Result<Report, DrillError> {
     } else {
         not_run.push(pooler::NAME.to_owned());
     }
+    if let Some(shared) = stage.shared_by_versions()? {
+        drill.faults.insert(versions::NAME.to_owned(), 1);
+        sometimes.insert("started_by_the_version_before".to_owned(), shared.begun);
+        sometimes.insert("passed_between_versions".to_owned(), shared.passed);
+    } else {
+        not_run.push(versions::NAME.to_owned());
+    }
     for fault in Fault::ALL {
         if !stage.can_make(fault) {
             not_run.push(fault.name().to_owned());
@@ -109,6 +119,7 @@ pub async fn chaos(options: &Options) -> Result<Report, DrillError> {
         postgres: stage.postgres(),
         workers: options.workers,
         cut_tasks: options.cut_tasks,
+        version_before: options.version_before.is_some(),
         faults: drill.faults,
         sometimes,
         not_run,

@@ -19,6 +19,7 @@ use uuid::Uuid;
 
 use super::Options;
 use super::pooler::Pooler;
+use super::versions::VersionBefore;
 use crate::child::{Process, Program};
 use crate::error::DrillError;
 use crate::facts;
@@ -60,7 +61,9 @@ pub(super) struct Stage {
     pub(super) record: PathBuf,
     server: Arc<Server>,
     oracle: Process,
-    started: usize,
+    pub(super) started: usize,
+    /// The other program, where the drill has one.
+    pub(super) version_before: Option<VersionBefore>,
     wanted: usize,
     trouble: Vec<String>,
     lates: AtomicUsize,
@@ -134,6 +137,10 @@ impl Stage {
             oracle,
             program,
             started: 0,
+            version_before: options.version_before.clone().map(|path| VersionBefore {
+                path,
+                workers: Vec::new(),
+            }),
             wanted: options.workers,
             trouble: Vec::new(),
         })
@@ -143,7 +150,8 @@ impl Stage {
     pub(super) fn start_worker(&mut self) -> Result<(), DrillError> {
         let pooled = |name: &String| self.workers.iter().any(|worker| worker.name == *name);
         let through = self.pooler.is_some() && !self.pooled.iter().any(pooled);
-        let worker = self.worker_at("default", SLOTS, Stops::Never, through)?;
+        let before = !through && self.wants_version_before();
+        let worker = self.worker_at("default", SLOTS, Stops::Never, (through, before))?;
         if through {
             self.pooled.push(worker.name.clone());
         }
@@ -158,15 +166,16 @@ impl Stage {
         slots: usize,
         stops: Stops<'_>,
     ) -> Result<Process, DrillError> {
-        self.worker_at(queue, slots, stops, false)
+        self.worker_at(queue, slots, stops, (false, false))
     }
 
+    /// Through the pooler, and of the version before?
     fn worker_at(
         &mut self,
         queue: &str,
         slots: usize,
         stops: Stops<'_>,
-        pooled: bool,
+        (pooled, before): (bool, bool),
     ) -> Result<Process, DrillError> {
         self.started += 1;
         let name = format!("worker-{}", self.started);
@@ -206,8 +215,12 @@ impl Stage {
             faketime::set(&clock, 0)?;
             variables.extend(faketime::variables(library, &clock));
         }
-        self.program
-            .start_with(&name, &with_parent(&words), &variables)
+        let mut program = self.program.clone();
+        if let Some(version) = self.version_before.as_mut().filter(|_| before) {
+            version.workers.push(name.clone());
+            program.path.clone_from(&version.path);
+        }
+        program.start_with(&name, &with_parent(&words), &variables)
     }
 
     fn clock_of(&self, name: &str) -> PathBuf {

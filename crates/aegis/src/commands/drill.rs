@@ -106,6 +106,9 @@ struct ChaosArguments {
     /// Tasks of each class that stand at each cut of an operation when their process is killed.
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(0..=100_000))]
     cut_tasks: u32,
+    /// The aegis of the version before, of which every second worker is then.
+    #[arg(long, value_name = "PROGRAM")]
+    version_before: Option<PathBuf>,
     /// Fetches pinned PostgreSQL binaries when the machine has none.
     #[arg(long)]
     fetch_postgres: bool,
@@ -190,6 +193,7 @@ async fn run_chaos(arguments: ChaosArguments, output: Output) -> Result<Exit, Fa
         folder: arguments.report,
         workers: usize::from(arguments.workers),
         cut_tasks: arguments.cut_tasks as usize,
+        version_before: arguments.version_before,
         fetch_postgres: arguments.fetch_postgres,
         break_with: arguments.break_with,
         commit: option_env!("AEGIS_BUILD_COMMIT")
