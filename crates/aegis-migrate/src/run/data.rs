@@ -137,10 +137,10 @@ pub fn way_out(change: &Change) -> String {
     let id = &change.id;
     if change.backfill.is_some() {
         format!(
-            "`aegis migrate reconcile {id}` names some of them; when their cause is mended, `aegis migrate backfill retry --restart {id}` and run again"
+            "`aegis migrate reconcile {id}` names some of them; when their cause is mended, `aegis migrate backfill retry --restart {id} --reason …`, `aegis migrate backfill run {id}`, and this again"
         )
     } else {
-        format!("`aegis migrate reconcile {id}` names some of them; mend them and run again")
+        format!("`aegis migrate reconcile {id}` names some of them; mend them, and this again")
     }
 }
 

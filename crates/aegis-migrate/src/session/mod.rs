@@ -273,7 +273,11 @@ where
 {
     Arc::new(move |name| {
         let (config, tls) = (config.clone(), tls.clone());
-        Box::pin(async move { Direct::once(&config, tls, &name).await })
+        Box::pin(async move {
+            let mut direct = Direct::once(&config, tls.clone(), &name).await?;
+            direct.again = Some(again(config, tls));
+            Ok(direct)
+        })
     })
 }
 

@@ -1,20 +1,27 @@
 //! `aegis migrate backfill`: how the jobs that move rows stand, and what people tell them.
 //!
-//! Invariants: it needs no folder and no mutex, since a job is told while it runs; what was told holds when the command ends.
+//! Invariants: a job is told without folder and mutex, since it is told while it runs; what was told holds when the command ends.
 
+use aegis_backfill::job::Who;
 use aegis_backfill::job::control::{self, Command, ControlError, FailedRow, Status};
-use aegis_migrate::change::ChangeId;
+use aegis_migrate::change::{ChangeId, Phase};
 use aegis_migrate::ledger;
+use aegis_migrate::run::{RunError, data};
+use aegis_migrate::set::Set;
+use aegis_migrate::standing::{recorded, standing};
+use aegis_model::ErrorCode;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use tokio_postgres::Client;
 
-use super::{Place, connect};
+use super::by::ByArguments;
+use super::contract::no_such;
+use super::{Place, connect, on_target};
 use crate::commands::find;
 use crate::commands::lane::pause::reason;
 use crate::exit::Exit;
 use crate::failure::{Failure, chain};
-use crate::output::note;
+use crate::output::{Output, line, note};
 
 /// Below its help.
 pub(crate) const AFTER: &str = "`aegis migrate run --phase migrate` runs the jobs. One that is paused keeps its runner, which waits; without a runner it is \
@@ -33,6 +40,8 @@ pub(crate) struct BackfillArguments {
 enum Verb {
     /// Shows the jobs of a database, or one with the rows that could not be moved.
     Status(StatusArguments),
+    /// Runs the job of one change to its end, also after its phase: for rows that a reconciliation has found.
+    Run(RunArguments),
     /// No more batches until it is resumed.
     Pause(TellArguments),
     /// Goes on.
@@ -48,6 +57,15 @@ struct StatusArguments {
     /// The change.
     #[arg(value_name = "ID")]
     id: Option<ChangeId>,
+}
+
+#[derive(Debug, Args)]
+struct RunArguments {
+    /// The change.
+    #[arg(value_name = "ID")]
+    id: ChangeId,
+    #[command(flatten)]
+    by: ByArguments,
 }
 
 #[derive(Debug, Args)]
@@ -77,6 +95,7 @@ pub(crate) async fn run(arguments: &BackfillArguments, place: &Place<'_>) -> Res
     let client = connect(place.database.direct()?).await?;
     let (tell, command) = match &arguments.verb {
         Verb::Status(status) => return shown(&client, status.id.as_ref(), place).await,
+        Verb::Run(job) => return moved(job, place).await,
         Verb::Pause(tell) => (tell, Command::Pause),
         Verb::Resume(tell) => (tell, Command::Resume),
         Verb::Cancel(tell) => (tell, Command::Cancel),
@@ -106,6 +125,70 @@ pub(crate) async fn run(arguments: &BackfillArguments, place: &Place<'_>) -> Res
     place.output.one(
         &[("outcome", outcome.to_owned()), ("state", state.clone())],
         &json!({ "outcome": outcome, "change": tell.id, "state": state }),
+    );
+    Ok(Exit::Done)
+}
+
+/// A job without its phase. The ledger's tables are there after the mutex was had; it is not held meanwhile.
+async fn moved(arguments: &RunArguments, place: &Place<'_>) -> Result<Exit, Failure> {
+    let set = Set::read(&place.dir)?;
+    let change = set
+        .changes
+        .get(&arguments.id)
+        .ok_or_else(|| no_such(&set, &arguments.id))?;
+    set.sealed()?;
+    let held = arguments.by.held(place).await?;
+    let who = Who {
+        run: held.who.run.clone(),
+        by: held.who.by.clone(),
+        release: held.who.release.clone(),
+    };
+    let stands = standing(&set, &recorded(&held.session.client).await?);
+    let again = held.session.again();
+    held.release().await;
+    let expand = stands
+        .lines
+        .iter()
+        .find(|line| line.line.at.id == arguments.id && line.line.at.phase == Phase::Expand);
+    if let Some(line) = expand.filter(|line| !line.state.is_done()) {
+        let first = format!(
+            "{} is not applied here; `aegis migrate run --phase expand` applies it",
+            line.line.at
+        );
+        return Err(Failure::new(Exit::Migrate(21), first).with_code(ErrorCode::REQUIRED_FIRST));
+    }
+    let session = again(format!("aegis backfill/{}", who.run))
+        .await
+        .map_err(|error| on_target::failure(&error.into()))?;
+    let is_json = place.output == Output::Json;
+    let mut told = |event: &Value| {
+        if is_json {
+            line(&event.to_string());
+        } else if let Some(words) = words(event) {
+            note(&words);
+        }
+    };
+    let (stop, stops) = super::run::stop()?;
+    let wait = arguments.by.wait();
+    let ended = tokio::select! {
+        ended = data::backfill(&session, change, &who, wait, &mut told) => ended,
+        // A batch that is not committed has changed nothing.
+        () = super::run::stopped(stops) => Err(RunError::Interrupted),
+    };
+    drop(stop);
+    let report = ended.map_err(|error| on_target::failure(&error))?;
+    let outcome = if report.was_done {
+        "nothing"
+    } else {
+        "applied"
+    };
+    place.output.one(
+        &[
+            ("outcome", outcome.to_owned()),
+            ("rows seen", report.rows_seen.to_string()),
+            ("rows changed", report.rows_changed.to_string()),
+        ],
+        &json!({ "outcome": outcome, "change": arguments.id, "report": report }),
     );
     Ok(Exit::Done)
 }

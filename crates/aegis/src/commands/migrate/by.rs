@@ -37,6 +37,11 @@ pub(crate) struct ByArguments {
 }
 
 impl ByArguments {
+    /// How long another run is waited for.
+    pub(crate) fn wait(&self) -> Duration {
+        Duration::from_secs(self.wait_s)
+    }
+
     /// The mutex of the database, with a ledger that is there.
     pub(crate) async fn held(&self, place: &Place<'_>) -> Result<Held, Failure> {
         let name = RunName {

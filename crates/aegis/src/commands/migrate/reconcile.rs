@@ -99,6 +99,6 @@ fn kind(count: &Count) -> &'static str {
     match count.kind {
         Kind::Forward => "forward",
         Kind::Agrees => "agrees",
-        _ => "query",
+        Kind::Sql => "query",
     }
 }

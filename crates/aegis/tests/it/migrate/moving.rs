@@ -201,6 +201,26 @@ async fn process_a_reconciliation_that_counts_something_ends_with_18_and_names_i
     assert!(ran.stderr.contains("retry --restart"), "{ran:?}");
     let kept = "SELECT count(*) FROM aegis_migrate.reconcile_pass WHERE NOT is_zero AND jsonb_array_length(samples) = 2";
     assert_eq!(number(&db, kept).await, 1);
+    // Its phase is over, and the rows are moved again all the same.
+    db.admin
+        .batch_execute("UPDATE app.counted SET moved = 0")
+        .await
+        .unwrap();
+    let nothing = last(&folder, &url, &["backfill", "run", ID]).await;
+    assert_eq!(nothing["outcome"], "nothing", "{nothing}");
+    let words = [
+        "backfill",
+        "retry",
+        "--restart",
+        ID,
+        "--reason",
+        "lost rows",
+    ];
+    last(&folder, &url, &words).await;
+    let again = last(&folder, &url, &["backfill", "run", ID]).await;
+    assert_eq!(again["report"]["rows_changed"], 500, "{again}");
+    let zero = last(&folder, &url, &["reconcile", ID]).await;
+    assert_eq!(zero["outcome"], "zero", "{zero}");
     let other = folder
         .run(Some(&url), &["reconcile", "20261128T0900_counted"])
         .await;
