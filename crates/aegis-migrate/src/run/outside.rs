@@ -342,15 +342,14 @@ async fn of_detach(
     };
     let (parent, part) = (table.resolve(work.schema), partition.resolve(work.schema));
     Ok(match detach(client, &parent, &part).await? {
-        Detach::Attached => Found::Nothing,
         Detach::Pending => Found::Half(format!(
             "ALTER TABLE {} DETACH PARTITION {} FINALIZE",
             parent.sql(),
             part.sql()
         )),
         Detach::Done if begun && is_there(client, &part).await? => Found::Whole,
-        // It never was one, or is not there: the server says so.
-        Detach::Done => Found::Nothing,
+        // Also when it never was one, or is not there: the server says so.
+        Detach::Attached | Detach::Done => Found::Nothing,
     })
 }
 

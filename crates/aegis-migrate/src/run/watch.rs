@@ -58,12 +58,12 @@ pub(super) async fn watched(
         }
         let (seen, event) = match timeout(LOOK_MAX, look(&watch, step)).await {
             Ok(Ok(Some(found))) => found,
-            Ok(Ok(None)) => continue,
             Ok(Err(error)) => {
                 tracing::warn!(%error, step, "the second connection is lost: the build goes on unwatched");
                 return runs.await;
             }
-            Err(_) => continue,
+            // Nothing to tell, or a look that took too long.
+            Ok(Ok(None)) | Err(_) => continue,
         };
         let is_new = last.as_ref() != Some(&seen);
         since += 1;

@@ -125,9 +125,9 @@ async fn forward(
             stop.take()?.send(()).ok()?;
             let mut from_server = answers.join_next().await?.ok()??;
             to_server.write_all(&frame).await.ok()?;
-            // One answer of a COMMIT is small: what comes first is its end.
-            let mut buffer = vec![0; 1024];
-            from_server.read(&mut buffer).await.ok()?;
+            // As long as "COMMIT" and "ready" at least.
+            let mut answer = [0; 18];
+            from_server.read_exact(&mut answer).await.ok()?;
             return None;
         }
         if place == Place::After {

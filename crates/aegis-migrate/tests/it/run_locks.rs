@@ -235,3 +235,34 @@ async fn mg_06_the_first_error_is_told_the_mutex_is_given_back_and_the_end_is_an
         .get(0);
     assert!(kept.contains("42P07"), "{kept}");
 }
+
+#[tokio::test]
+async fn a_lock_that_only_the_catalog_knows_is_asked_for_with_the_others() {
+    let db = used().await;
+    db.admin
+        .batch_execute(
+            "CREATE TABLE app.p (id int) PARTITION BY LIST (id);
+             CREATE TABLE app.p_default PARTITION OF app.p DEFAULT;
+             CREATE TABLE app.q (id int)",
+        )
+        .await
+        .unwrap();
+    let set = set("ALTER TABLE p ATTACH PARTITION q FOR VALUES IN (1);", None);
+    let mut other = db.connect().await;
+    let reader = other.transaction().await.unwrap();
+    reader
+        .query("SELECT * FROM app.p_default", &[])
+        .await
+        .unwrap();
+    let error = ran(&db, &set, Phase::Expand).await.unwrap_err();
+    assert_eq!(error.exit_code(), 14, "{error}");
+    // Not a wait inside the statement, with the lock of the parent in its hands.
+    assert!(
+        error
+            .to_string()
+            .contains("could not obtain lock on relation"),
+        "{error}"
+    );
+    reader.rollback().await.unwrap();
+    assert_eq!(ran(&db, &set, Phase::Expand).await.unwrap().applied, 1);
+}

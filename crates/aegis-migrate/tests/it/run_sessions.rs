@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use aegis_migrate::change::Phase;
+use aegis_migrate::ledger::LedgerName;
 use aegis_migrate::mutex::{Held, RunName};
 use aegis_migrate::run::{Outcome, run};
 use aegis_migrate::session::Direct;
@@ -71,6 +72,24 @@ async fn mg_12_one_connection_is_enough_and_it_need_not_be_a_superusers() {
         .batch_execute(&format!("DROP OWNED BY {role} CASCADE; DROP ROLE {role}"))
         .await
         .unwrap();
+}
+
+#[tokio::test]
+async fn mg_12_two_ledgers_of_one_database_do_not_wait_for_one_another() {
+    let db = used().await;
+    let take = async |of: LedgerName| {
+        let config = db.url().parse().unwrap();
+        let session = Direct::connect(&config, NoTls, "aegis migrate/r1/run-1")
+            .await
+            .unwrap();
+        Held::take_in(session, of, &name(), Duration::ZERO).await
+    };
+    let engine = take(LedgerName::Engine).await.unwrap();
+    let application = take(LedgerName::Application).await.unwrap();
+    // Of one ledger the second has to wait.
+    take(LedgerName::Application).await.unwrap_err();
+    engine.release().await;
+    application.release().await;
 }
 
 #[tokio::test]

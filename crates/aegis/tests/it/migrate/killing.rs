@@ -88,54 +88,51 @@ async fn writer(db: &TestDb) -> Client {
 async fn process_a_build_that_is_interrupted_or_killed_is_known_as_that_and_ended_by_the_next_run()
 {
     let _slot = process_slot();
-    let folder = Folder::new();
-    let db = stage(&folder).await;
-    for (signal, code, state) in [
-        (Signal::SIGTERM, Some(22), "interrupted"),
-        (Signal::SIGKILL, None, "intent"),
+    for (signal, code, state, said) in [
+        (
+            Signal::SIGTERM,
+            Some(22),
+            "interrupted",
+            Some("interrupted"),
+        ),
+        // A killed one has no last word.
+        (Signal::SIGKILL, None, "intent", None),
     ] {
+        let folder = Folder::new();
+        let db = stage(&folder).await;
         let writer = writer(&db).await;
         let child = start(&folder, &db);
         runners(&db, 1, 1).await;
         assert_eq!(end(child, signal).await, code);
         // The server notices; nobody has to end it.
         runners(&db, 0, 0).await;
-        let found: String = db
+        let row = db
             .admin
             .query_one(
-                "SELECT state FROM aegis_migrate.step WHERE phase = 'migrate'",
+                "SELECT (SELECT state FROM aegis_migrate.step WHERE phase = 'migrate'),
+                     (SELECT event #>> '{summary,outcome}' FROM aegis_migrate.event WHERE event ->> 'event' = 'ended' AND epoch = 2)",
+                &[],
+            )
+            .await
+            .unwrap();
+        let found: (String, Option<String>) = (row.get(0), row.get(1));
+        assert_eq!((found.0.as_str(), found.1.as_deref()), (state, said));
+        writer.batch_execute("ROLLBACK").await.unwrap();
+        let ran = folder
+            .run(Some(&db.url()), &["run", "--phase", "migrate"])
+            .await;
+        assert_eq!(ran.code, 0, "{ran:?}");
+        let valid: bool = db
+            .admin
+            .query_one(
+                "SELECT indisvalid AND indisready FROM pg_index WHERE indexrelid = 'app.names'::regclass",
                 &[],
             )
             .await
             .unwrap()
             .get(0);
-        assert_eq!(found, state);
-        writer.batch_execute("ROLLBACK").await.unwrap();
+        assert!(valid);
     }
-    let last: String = db
-        .admin
-        .query_one(
-            "SELECT event #>> '{summary,outcome}' FROM aegis_migrate.event WHERE event ->> 'event' = 'ended' ORDER BY at DESC LIMIT 1",
-            &[],
-        )
-        .await
-        .unwrap()
-        .get(0);
-    assert_eq!(last, "interrupted", "a killed one has no last word");
-    let ran = folder
-        .run(Some(&db.url()), &["run", "--phase", "migrate"])
-        .await;
-    assert_eq!(ran.code, 0, "{ran:?}");
-    let valid: bool = db
-        .admin
-        .query_one(
-            "SELECT indisvalid AND indisready FROM pg_index WHERE indexrelid = 'app.names'::regclass",
-            &[],
-        )
-        .await
-        .unwrap()
-        .get(0);
-    assert!(valid);
 }
 
 #[tokio::test]
@@ -153,6 +150,30 @@ async fn process_mg_08_a_runner_that_is_killed_while_it_waits_for_the_mutex_is_i
     runners(&db, 1, 1).await;
     assert_eq!(end(holder, Signal::SIGKILL).await, None);
     runners(&db, 0, 0).await;
+    writer.batch_execute("ROLLBACK").await.unwrap();
+    let ran = folder
+        .run(Some(&db.url()), &["run", "--phase", "migrate"])
+        .await;
+    assert_eq!(ran.code, 0, "{ran:?}");
+}
+
+#[tokio::test]
+async fn process_who_holds_the_mutex_is_ended_by_unlock_and_knows_that_it_does_not_know() {
+    let _slot = process_slot();
+    let folder = Folder::new();
+    let db = stage(&folder).await;
+    let writer = writer(&db).await;
+    let mut holder = start(&folder, &db);
+    runners(&db, 1, 1).await;
+    let ran = folder
+        .run(Some(&db.url()), &["unlock", "--terminate-holder"])
+        .await;
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let status = tokio::task::spawn_blocking(move || holder.wait())
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(status.code(), Some(15));
     writer.batch_execute("ROLLBACK").await.unwrap();
     let ran = folder
         .run(Some(&db.url()), &["run", "--phase", "migrate"])
