@@ -67,6 +67,9 @@ pub fn fix(statement: &Statement, verdict: &Verdict, context: &Context<'_>) -> F
             if index.only || says("concurrently-if-not-exists") {
                 return Fix::Unknown;
             }
+            if is_partitioned(context, &index.table) {
+                return Fix::Told(BY_PARTITION.to_owned());
+            }
             create_index(statement, index.unique)
         }
         Form::CreateIndex(index) if index.if_not_exists && says("concurrently-if-not-exists") => {
@@ -75,7 +78,20 @@ pub fn fix(statement: &Statement, verdict: &Verdict, context: &Context<'_>) -> F
         Form::DropIndex {
             indexes,
             concurrently: false,
-        } => drop_index(statement, indexes),
+        } => {
+            let of_partitioned = indexes.iter().any(|name| {
+                context
+                    .catalog
+                    .and_then(|catalog| catalog.index(&name.resolve(context.schema)))
+                    .is_some_and(|index| is_partitioned(context, &table_of(index)))
+            });
+            if of_partitioned {
+                return Fix::Told(
+                    "an index of a partitioned table cannot be dropped CONCURRENTLY: drop it in a window".to_owned(),
+                );
+            }
+            drop_index(statement, indexes)
+        }
         Form::Reindex {
             concurrently: false,
             of,
@@ -100,6 +116,24 @@ fn one(place: Place, text: impl Into<String>) -> Fix {
         text: text.into(),
         place,
     }])
+}
+
+/// What stands in the way on partitioned tables.
+const BY_PARTITION: &str = "the table is partitioned, where CONCURRENTLY is refused: the index ON ONLY the parent, then on each partition concurrently, then ATTACH";
+
+/// Whether the catalog says that a table is partitioned.
+fn is_partitioned(context: &Context<'_>, table: &QualifiedName) -> bool {
+    context
+        .catalog
+        .and_then(|catalog| catalog.relation(&table.resolve(context.schema)))
+        .is_some_and(|relation| relation.partition_key.is_some())
+}
+
+fn table_of(index: &aegis_catalog::Index) -> QualifiedName {
+    QualifiedName {
+        schema: Some(index.table.schema.clone()),
+        name: index.table.name.clone(),
+    }
 }
 
 /// What drops something that the version before names: it is right, but later.
@@ -266,6 +300,22 @@ fn one_action(
                     _ => None,
                 };
                 not_valid(table, whole, parts, column.as_slice(), "check")
+            }
+            ConstraintKind::ForeignKey { .. }
+                if says("add-constraint-scan")
+                    && context.server < 18
+                    && is_partitioned(context, table) =>
+            {
+                Fix::Told(
+                    "a foreign key of a partitioned table can be NOT VALID from 18 on: add it to each partition first"
+                        .to_owned(),
+                )
+            }
+            ConstraintKind::Unique { using_index: None }
+            | ConstraintKind::PrimaryKey { using_index: None }
+                if is_partitioned(context, table) =>
+            {
+                Fix::Told(BY_PARTITION.to_owned())
             }
             ConstraintKind::ForeignKey { .. } if says("add-constraint-scan") => {
                 let columns: Vec<&str> = constraint.columns.iter().map(String::as_str).collect();

@@ -372,3 +372,43 @@ fn what_waits_for_a_backfill_comes_after_it_and_old_files_are_added_to() {
             .all(|one| one.passes)
     );
 }
+
+#[tokio::test]
+async fn what_a_partitioned_table_refuses_is_told_when_the_catalog_says_that_it_is_one() {
+    let db = TestDb::empty().await;
+    let base = "CREATE SCHEMA app; CREATE TABLE app.users (id bigint NOT NULL, age int) PARTITION BY RANGE (id);
+        CREATE TABLE app.users_1 PARTITION OF app.users FOR VALUES FROM (0) TO (100000);
+        CREATE INDEX users_age ON app.users (age); CREATE TABLE app.orgs (id bigint PRIMARY KEY)";
+    db.admin.batch_execute(base).await.unwrap();
+    let scope = aegis_catalog::Scope::schemas(["app".to_owned()]).structure_only();
+    let catalog = aegis_catalog::read(&db.admin, &scope).await.unwrap();
+    let known = Known {
+        server: 17,
+        catalog: Some(&catalog),
+    };
+    for (sql, said) in [
+        (
+            "CREATE INDEX i ON users (id, age);\n",
+            "the table is partitioned",
+        ),
+        ("DROP INDEX users_age;\n", "cannot be dropped CONCURRENTLY"),
+        (
+            "ALTER TABLE users ADD UNIQUE (id);\n",
+            "the table is partitioned",
+        ),
+        (
+            "ALTER TABLE users ADD FOREIGN KEY (id) REFERENCES orgs (id);\n",
+            "can be NOT VALID from 18 on",
+        ),
+    ] {
+        let place = tempfile::tempdir().unwrap();
+        write(place.path(), &case(sql, &["new-write-restriction"]));
+        let fixed = fix::run(place.path(), known).unwrap();
+        assert_eq!(fixed.files, [], "{sql}");
+        assert!(
+            fixed.told[0].what.starts_with(said) || fixed.told[0].what.contains(said),
+            "{sql}: {:?}",
+            fixed.told
+        );
+    }
+}
