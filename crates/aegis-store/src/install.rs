@@ -222,8 +222,11 @@ mod tests {
     }
 
     fn checksum(sql: &str) -> String {
-        let hex = Sha256::digest(sql.as_bytes());
-        hex.iter().map(|byte| format!("{byte:02x}")).collect()
+        Sha256::digest(sql.as_bytes())
+            .iter()
+            .flat_map(|byte| [byte >> 4, byte & 15])
+            .filter_map(|half| char::from_digit(half.into(), 16))
+            .collect()
     }
 
     #[test]
