@@ -8,6 +8,7 @@ mod drain;
 pub(crate) mod examples;
 mod kinds;
 mod list;
+mod moves;
 mod programs;
 mod run;
 mod show;

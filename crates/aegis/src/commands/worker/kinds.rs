@@ -7,6 +7,7 @@
 //! | `aegis.noop` | anything | the input |
 //! | `aegis.sleep` | `{"ms": 1000, "steps": 10}` | `{"slept_ms": 1000}` |
 //! | `aegis.http` | see [`HttpInput`] | the answer; a list of answers with `repeat` |
+//! | `aegis.backfill` | a change, see [`moves`](super::moves) | how many rows were seen and changed |
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -23,6 +24,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::examples::{COUNT, FLAKY, HELLO, LETTER};
+use super::moves::{BACKFILL, MoveArguments};
 use super::programs::Programs;
 use crate::exit::Exit;
 use crate::failure::{Failure, chain};
@@ -40,8 +42,10 @@ pub(super) struct KindArguments {
     pub(super) programs: Programs,
     /// What it can execute.
     #[arg(long, value_delimiter = ',', default_values_t = [NOOP.to_owned(), SLEEP.to_owned(), HTTP.to_owned()],
-          value_parser = [ORDER, NOOP, SLEEP, HTTP, HELLO, COUNT, FLAKY, LETTER])]
+          value_parser = [ORDER, NOOP, SLEEP, HTTP, BACKFILL, HELLO, COUNT, FLAKY, LETTER])]
     handlers: Vec<String>,
+    #[command(flatten)]
+    moves: MoveArguments,
     /// Where the payment service of the demo listens; for demo.order.
     #[arg(long, value_name = "URL")]
     payments_url: Option<String>,
@@ -158,6 +162,7 @@ impl KindArguments {
                     (name, _) if super::examples::NAMES.contains(&name) => {
                         super::examples::add(builder, name, self.letters_url.as_deref(), options)
                     }
+                    (BACKFILL, _) => self.moves.add_to(builder, options)?,
                     (NOOP, _) => builder.handler_with(handler_fn(NOOP, noop), options),
                     (SLEEP, _) => builder.handler_with(handler_fn(SLEEP, sleep), options),
                     _ => builder.handler_with(

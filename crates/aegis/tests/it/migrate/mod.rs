@@ -1,6 +1,7 @@
 //! `aegis migrate` as a person or a pipeline meets it.
 
 mod contracting;
+mod as_task;
 mod developing;
 mod folder;
 mod killing;
@@ -10,6 +11,7 @@ mod planning;
 mod repairing;
 mod running;
 mod sealing;
+mod split_name;
 mod taking_over;
 mod verifying;
 mod writing;

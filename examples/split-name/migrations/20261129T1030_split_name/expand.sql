@@ -1,0 +1,11 @@
+ALTER TABLE users ADD COLUMN first_name text, ADD COLUMN last_name text;
+
+CREATE FUNCTION split_first(name text) RETURNS text IMMUTABLE LANGUAGE sql
+BEGIN ATOMIC
+    SELECT split_part(name, ' ', 1);
+END;
+
+CREATE FUNCTION split_last(name text) RETURNS text IMMUTABLE LANGUAGE sql
+BEGIN ATOMIC
+    SELECT substr(name, length(split_part(name, ' ', 1)) + 2);
+END;

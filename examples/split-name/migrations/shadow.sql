@@ -1,0 +1,1 @@
+CREATE ROLE split_name_rw;
