@@ -113,3 +113,20 @@ async fn each_source_from_elsewhere_must_hold_for_the_whole_time_and_be_fresh() 
     assert_eq!(fact(&shop, Need::Pods).await.0.standing, Standing::Refuted);
     shop.end().await;
 }
+
+#[tokio::test]
+async fn three_days_of_looks_are_judged_in_seconds() {
+    let shop = closed("workers").await;
+    shop.sql("INSERT INTO aegis_migrate.contract_look (change, attempt, need, at, source, holds, detail)
+             SELECT c.change, c.attempt, need, clock_timestamp() - make_interval(secs => 10 * n), 'target', true, 'none'
+             FROM aegis_migrate.contract c, unnest(ARRAY['sightings', 'clients']) need, generate_series(0, 25919) n")
+        .await;
+    let began = std::time::Instant::now();
+    let (clients, now) = fact(&shop, Need::Clients).await;
+    let took = began.elapsed();
+    println!("{took:?}");
+    assert_eq!(clients.blocks(now), None);
+    // `contract observe` judges about every 12 minutes of them.
+    assert!(took < std::time::Duration::from_secs(10), "{took:?}");
+    shop.end().await;
+}
