@@ -148,12 +148,6 @@ async fn each_source_holds_it_back_above_its_limit_and_not_below() {
         let found = look(&db, &under).await;
         assert_eq!(found, Look::default(), "{under:?}");
     }
-    let quiet = Limits {
-        max_slot_bytes: Some(1),
-        autovacuum: true,
-        ..Limits::default()
-    };
-    assert_eq!(look(&db, &quiet).await, Look::default());
     db.admin
         .batch_execute("SELECT pg_advisory_unlock(77)")
         .await
@@ -178,4 +172,73 @@ async fn what_a_role_may_not_see_is_no_answer() {
         .await
         .unwrap();
     assert!(waits(&look).contains("hidden"), "{look:?}");
+}
+
+#[tokio::test]
+async fn a_vacuum_of_the_table_and_a_slot_that_holds_wal_back_hold_it_back() {
+    let db = TestDb::empty().await;
+    db.admin
+        .batch_execute(
+            "CREATE TABLE t AS SELECT g AS id, repeat('x', 500) AS fill FROM generate_series(1, 20000) g; DELETE FROM t WHERE id % 2 = 0",
+        )
+        .await
+        .unwrap();
+    let oid: u32 = db
+        .admin
+        .query_one("SELECT 't'::regclass::oid", &[])
+        .await
+        .unwrap()
+        .get(0);
+    let limits = Limits {
+        autovacuum: true,
+        ..Limits::default()
+    };
+    let mut client = db.connect().await;
+    let mut look = async |table: u32, limits: &Limits| {
+        Sampler::default()
+            .look(&mut client, limits, table, "public", None)
+            .await
+            .unwrap()
+    };
+    assert_eq!(look(oid, &limits).await, Look::default());
+    // So slow that it is at work for as long as the test looks.
+    let other = db.connect().await;
+    let cancel = other.cancel_token();
+    let vacuum = tokio::spawn(async move {
+        other
+            .batch_execute("SET vacuum_cost_delay = '100ms'; SET vacuum_cost_limit = 1")
+            .await
+            .unwrap();
+        other.batch_execute("VACUUM t").await
+    });
+    aegis_testkit::wait_until("the vacuum works", crate::job::BOUND, async || {
+        let found = look(oid, &limits).await;
+        waits(&found).contains("a vacuum works on the table")
+    })
+    .await;
+    assert_eq!(
+        look(oid + 1, &limits).await,
+        Look::default(),
+        "another table"
+    );
+    cancel.cancel_query(tokio_postgres::NoTls).await.unwrap();
+    vacuum.await.unwrap().unwrap_err();
+
+    let slot = format!("backfill_{}", std::process::id());
+    let made = format!("SELECT pg_create_physical_replication_slot('{slot}', true)");
+    db.admin.batch_execute(&made).await.unwrap();
+    db.admin
+        .batch_execute("CREATE TABLE w AS SELECT repeat('x', 100) FROM generate_series(1, 1000)")
+        .await
+        .unwrap();
+    let of = |bytes| Limits {
+        max_slot_bytes: Some(bytes),
+        ..Limits::default()
+    };
+    let over = look(oid, &of(1)).await;
+    let under = look(oid, &of(1 << 50)).await;
+    let gone = format!("SELECT pg_drop_replication_slot('{slot}')");
+    db.admin.batch_execute(&gone).await.unwrap();
+    assert!(waits(&over).contains("bytes of WAL back"), "{over:?}");
+    assert_eq!(under, Look::default());
 }
