@@ -1,3 +1,4 @@
+-- Both sides exist from here on; the trigger of [sync] keeps them alike. The functions are total: no name makes a write fail.
 ALTER TABLE users ADD COLUMN first_name text, ADD COLUMN last_name text;
 
 CREATE FUNCTION split_first(name text) RETURNS text IMMUTABLE LANGUAGE sql
