@@ -67,12 +67,19 @@ pub(crate) async fn run(
     told: &mut (dyn FnMut(&Value) + Send),
     stop: impl Future<Output = ()>,
 ) -> Result<Summary, Ended> {
+    tokio::pin!(stop);
     let config = config(url)?;
-    let session = session(&config, &job.name.application_name()).await?;
-    let cancel = session.cancel.clone();
-    let mut held = Held::take(session, &job.name, job.wait)
-        .await
-        .map_err(RunError::from)?;
+    let takes = async {
+        let session = session(&config, &job.name.application_name()).await?;
+        Ok::<Held, RunError>(Held::take(session, &job.name, job.wait).await?)
+    };
+    // Also while another run is waited for.
+    let mut held = tokio::select! {
+        biased;
+        () = &mut stop => return Err(RunError::Interrupted.into()),
+        taken = takes => taken?,
+    };
+    let cancel = held.session.cancel.clone();
     held.watch = watcher(&config).await;
     let mut summary = None;
     let mut hears = |event: &Value| {
@@ -85,7 +92,7 @@ pub(crate) async fn run(
     };
     let ended = tokio::select! {
         ended = runner::run(&mut held, set, job.phase, &job.ladder, &mut hears) => ended,
-        () = stop => {
+        () = &mut stop => {
             // What the server is doing is cancelled; a transaction is rolled back.
             let (_, tls) = install::direct_parts(&config);
             if let Err(error) = cancel.send(tls).await {

@@ -1,7 +1,7 @@
 //! `run` as a process that is ended: while it builds, while it waits for the mutex, and the run after it.
 
 use std::process::{Child, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use aegis_testkit::{TestDb, process_slot, wait_until};
 use nix::sys::signal::{Signal, kill};
@@ -143,11 +143,15 @@ async fn process_mg_08_a_runner_that_is_killed_while_it_waits_for_the_mutex_is_i
     let writer = writer(&db).await;
     let holder = start(&folder, &db);
     runners(&db, 1, 1).await;
-    let second = start(&folder, &db);
-    // It polls: nobody waits for the mutex inside the server.
-    runners(&db, 2, 1).await;
-    assert_eq!(end(second, Signal::SIGKILL).await, None);
-    runners(&db, 1, 1).await;
+    for (signal, code) in [(Signal::SIGTERM, Some(22)), (Signal::SIGKILL, None)] {
+        let second = start(&folder, &db);
+        // It polls: nobody waits for the mutex inside the server.
+        runners(&db, 2, 1).await;
+        let asked = Instant::now();
+        assert_eq!(end(second, signal).await, code);
+        assert!(asked.elapsed() < BOUND, "{signal} was heard late");
+        runners(&db, 1, 1).await;
+    }
     assert_eq!(end(holder, Signal::SIGKILL).await, None);
     runners(&db, 0, 0).await;
     writer.batch_execute("ROLLBACK").await.unwrap();
