@@ -7,7 +7,7 @@
 
 mod arguments;
 #[cfg(test)]
-mod changed;
+mod changed_tests;
 mod commands;
 mod config;
 mod confirm;

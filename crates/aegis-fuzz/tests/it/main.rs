@@ -2,6 +2,7 @@
 //!
 //! One seed belongs to the suite. `AEGIS_FUZZ_CASES=100000` makes so many changes of each, from `AEGIS_FUZZ_SEED` (the time where
 //! there is none); a failure names the target and leaves the bytes as a file, which belongs into the corpus.
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::collections::BTreeSet;
 use std::panic::catch_unwind;

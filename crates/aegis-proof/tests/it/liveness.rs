@@ -34,13 +34,13 @@ fn served(bounds: Bounds) -> Result<(), String> {
 }
 
 fn holds(bounds: Bounds) {
-    served(bounds).unwrap();
+    served(bounds).expect("every state is served");
 }
 
 /// The rule is missed by nothing but this.
 fn misses(bounds: Bounds, mutant: Mutant) {
     let bounds = bounds.without(mutant);
-    let told = served(bounds.clone()).unwrap_err();
+    let told = served(bounds.clone()).expect_err("a state that is not served");
     assert!(!told.contains("after all"), "{told}");
     let checker = Protocol::new(bounds)
         .checker()

@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn any_word_is_a_number_of_seconds_or_refused() {
-        crate::changed::each(&LENGTHS, |bytes| {
+        crate::changed_tests::each(&LENGTHS, |bytes| {
             let text = String::from_utf8_lossy(bytes);
             match seconds(&text) {
                 Ok(length) => assert!(length.as_secs_f64() <= 3.2e8, "{text:?}: {length:?}"),

@@ -304,7 +304,7 @@ mod tests {
     ];
 
     fn given(folder: &Path, command: &Command, bytes: &[u8]) -> Result<File, Failure> {
-        let path = crate::changed::file(folder, bytes);
+        let path = crate::changed_tests::file(folder, bytes);
         read(
             Found {
                 path,
@@ -318,7 +318,7 @@ mod tests {
     fn any_file_is_read_or_refused() {
         let folder = tempfile::tempdir().unwrap();
         let command = Arguments::command();
-        crate::changed::each(&FILES, |bytes| {
+        crate::changed_tests::each(&FILES, |bytes| {
             if let Err(failure) = given(folder.path(), &command, bytes) {
                 assert!(!failure.to_string().trim().is_empty());
             }

@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn any_word_is_a_length_or_refused() {
-        crate::changed::each(&WORDS, |bytes| {
+        crate::changed_tests::each(&WORDS, |bytes| {
             let text = String::from_utf8_lossy(bytes);
             match duration_ms(&text) {
                 Ok(ms) => assert!((0..=DURATION_MS_MAX).contains(&ms), "{text:?}: {ms}"),

@@ -119,7 +119,7 @@ mod tests {
     #[test]
     fn any_line_is_a_task_or_refused() {
         let template = NewTask::new("k", "{}");
-        crate::changed::each(&LINES, |bytes| match task(bytes, &template) {
+        crate::changed_tests::each(&LINES, |bytes| match task(bytes, &template) {
             Ok(task) => {
                 // What is told of a refusal by the store is told of a task that was read, too.
                 if let Err(error) = task.check(0) {
