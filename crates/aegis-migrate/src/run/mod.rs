@@ -235,7 +235,9 @@ async fn open_lines(
         ledger::fence(&transaction, &held.who).await?;
         ledger::settled(&transaction, &held.who).await?;
         let who = &held.who;
-        let gone = set.lines().filter(|(line, _)| line.at.phase == Phase::Contract);
+        let gone = set
+            .lines()
+            .filter(|(line, _)| line.at.phase == Phase::Contract);
         for (_, change) in gone.filter(|_| who.ledger == LedgerName::Application) {
             switch::born(&transaction, change, &who.release, &who.by).await?;
         }
@@ -474,7 +476,12 @@ async fn source_of(
     }
 }
 
-pub(crate) fn of_statement(line: &LockLine, source: &SourceFile, statement: &Statement, ordinal: i32) -> Step {
+pub(crate) fn of_statement(
+    line: &LockLine,
+    source: &SourceFile,
+    statement: &Statement,
+    ordinal: i32,
+) -> Step {
     Step {
         at: line.at.clone(),
         ordinal,

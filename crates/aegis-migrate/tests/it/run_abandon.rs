@@ -129,3 +129,48 @@ async fn what_others_rest_on_or_nobody_can_take_back_stays() {
     let error = taken_back(&dml, &writes, true).await.unwrap_err();
     assert!(error.to_string().contains("no way back"), "{error}");
 }
+
+#[tokio::test]
+async fn the_generated_trigger_goes_too_unless_a_program_was_seen_with_the_new_side() {
+    let db = used().await;
+    let folder = change(
+        Folder::default(),
+        ID,
+        "ALTER TABLE users ADD COLUMN first_name text;",
+        None,
+    );
+    let toml = format!("{ID}/change.toml");
+    let sync = "[expand]\nsql = \"expand.sql\"\n";
+    let set = sealed(&folder.edited(
+        &toml,
+        sync,
+        &format!(
+            "[sync]\ntable = \"users\"\nold = [\"name\"]\nnew = [\"first_name\"]\n[sync.forward]\nfirst_name = \"name\"\n\
+             [sync.backward]\nname = \"first_name\"\n{sync}"
+        ),
+    ));
+    ran(&db, &set, Phase::Expand).await.unwrap();
+    let triggers = async || -> i64 {
+        let sql = "SELECT count(*) FROM pg_trigger WHERE tgrelid = 'app.users'::regclass AND NOT tgisinternal";
+        db.admin.query_one(sql, &[]).await.unwrap().get(0)
+    };
+    assert!(triggers().await > 0);
+    // Only the old program writes; what the trigger has made of it would be lost.
+    db.admin
+        .batch_execute("UPDATE app.users SET name = 'Bob'")
+        .await
+        .unwrap();
+    let error = taken_back(&db, &set, false).await.unwrap_err();
+    assert!(error.to_string().contains("--force-loss"), "{error}");
+    taken_back(&db, &set, true).await.unwrap();
+    assert_eq!(triggers().await, 0);
+
+    ran(&db, &set, Phase::Expand).await.unwrap();
+    db.admin
+        .batch_execute("UPDATE app.users SET first_name = 'Eve'")
+        .await
+        .unwrap();
+    let error = taken_back(&db, &set, true).await.unwrap_err();
+    assert!(error.to_string().contains("new side"), "{error}");
+    assert!(triggers().await > 0);
+}
