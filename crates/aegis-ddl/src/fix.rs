@@ -492,6 +492,11 @@ fn add_column(
     context: &Context<'_>,
     says: &impl Fn(&str) -> bool,
 ) -> Fix {
+    if says("add-column-rewrite")
+        && let Some(step) = serial(table, column, whole, text)
+    {
+        return step;
+    }
     let constraint = says("add-column-constraint");
     let volatile = says("add-column-rewrite")
         && column.generated.is_none()
@@ -531,9 +536,7 @@ fn add_column(
                 let Some(expression) = &parts.expression else {
                     return Fix::Unknown;
                 };
-                texts.push(format!(
-                    "-- Rows of before have NULL here until a backfill fills them:\n--   UPDATE {table} SET {name} = {expression} WHERE {name} IS NULL AND the key is in (:from, :to]\n{head} ALTER COLUMN {name} SET DEFAULT {expression}"
-                ));
+                texts.push(with_hint(table, &name, expression, head));
                 continue;
             }
             Clause::NotNull => {
@@ -568,6 +571,74 @@ fn add_column(
                 place: Place::Here,
             })
             .collect(),
+    )
+}
+
+/// `serial` as what it stands for: a sequence that the column owns, a default, NOT NULL. None: it is no serial, or more than that.
+fn serial(
+    table: &QualifiedName,
+    column: &Column,
+    whole: &AlterText,
+    text: &ActionText,
+) -> Option<Fix> {
+    let word = column.data_type.base.name.as_str();
+    let data_type = match word {
+        "serial" | "serial4" => "integer",
+        "bigserial" | "serial8" => "bigint",
+        "smallserial" | "serial2" => "smallint",
+        _ => return None,
+    };
+    let sequence = format!("{}_{}_seq", table.name, column.name);
+    if column.primary || column.default.is_some() || sequence.len() > NAME_BYTES_MAX {
+        return None;
+    }
+    let mut plain = text.text.clone();
+    for clause in text
+        .clauses
+        .iter()
+        .rev()
+        .filter(|one| one.kind == Clause::NotNull)
+    {
+        cut(&mut plain, clause.at.clone());
+    }
+    // The type follows the name, so the last such word before the clauses is it.
+    let end = text
+        .clauses
+        .first()
+        .map_or(plain.len(), |clause| clause.at.start.min(plain.len()));
+    let at = plain.get(..end)?.to_ascii_lowercase().rfind(word)?;
+    plain.replace_range(at..at + word.len(), data_type);
+    let sequence = QualifiedName {
+        schema: table.schema.clone(),
+        name: sequence,
+    };
+    let (head, name) = (&whole.head, aegis_catalog::shown(&column.name));
+    let value = format!(
+        "nextval('{}'::regclass)",
+        sequence.to_string().replace('\'', "''")
+    );
+    let texts = [
+        format!("CREATE SEQUENCE {sequence} AS {data_type}"),
+        format!("{head} {}", plain.trim_end()),
+        format!("ALTER SEQUENCE {sequence} OWNED BY {table}.{name}"),
+        with_hint(table, &name, &value, head),
+        format!("{head} ALTER COLUMN {name} SET NOT NULL"),
+    ];
+    Some(Fix::Pieces(
+        texts
+            .into_iter()
+            .map(|text| Piece {
+                text,
+                place: Place::Here,
+            })
+            .collect(),
+    ))
+}
+
+/// SET DEFAULT, with what is left to a backfill.
+fn with_hint(table: &QualifiedName, column: &str, value: &str, head: &str) -> String {
+    format!(
+        "-- Rows of before have NULL here until a backfill fills them:\n--   UPDATE {table} SET {column} = {value} WHERE {column} IS NULL AND the key is in (:from, :to]\n{head} ALTER COLUMN {column} SET DEFAULT {value}"
     )
 }
 

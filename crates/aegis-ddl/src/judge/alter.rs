@@ -197,8 +197,14 @@ fn one(world: &World<'_>, table: &QualifiedName, action: &Action, found: &mut Fo
             }
             found.long |= !world.is_small(table);
         }
-        Action::AlterConstraint { enforced, .. } => {
+        Action::AlterConstraint {
+            constraint,
+            enforced,
+        } => {
             if *enforced {
+                if let Some(other) = references(world, table, constraint) {
+                    found.lock(&other, LockMode::ShareRowExclusive);
+                }
                 found.push(
                     "add-constraint-scan",
                     Class::B,

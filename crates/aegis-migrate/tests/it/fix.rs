@@ -103,6 +103,11 @@ fn cases() -> Vec<Case> {
             compatible: &[],
             between: "UPDATE app.users SET token = gen_random_uuid() WHERE token IS NULL",
         },
+        Case {
+            sql: "ALTER TABLE users ADD COLUMN \"serial\" bigserial NOT NULL UNIQUE;",
+            compatible: WRITES,
+            between: "UPDATE app.users SET serial = nextval('app.users_serial_seq')",
+        },
         case(
             "ALTER TABLE users ADD COLUMN level int DEFAULT 1 CONSTRAINT positive CHECK (level > 0);",
             WRITES,
@@ -312,7 +317,7 @@ fn what_needs_a_person_is_told_with_its_place_and_left_as_it_is() {
         ),
         ("ALTER TABLE users RENAME name TO nick;\n", "[rename]"),
         (
-            "ALTER TABLE users ADD n serial;\n",
+            "ALTER TABLE users ADD n int GENERATED ALWAYS AS IDENTITY;\n",
             "add n as a plain column",
         ),
         ("DROP INDEX users_name CASCADE;\n", "takes no CASCADE"),
