@@ -18,6 +18,8 @@ use crate::throttle::{Limits, Sampler};
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
 /// How often a job that moves asks the throttle, and tells.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// How often the same reason of a wait is told.
+const TELL_AGAIN: Duration = Duration::from_secs(10);
 /// How often it looks whether the trigger still fires.
 const TRIGGER_EVERY: Duration = Duration::from_secs(5);
 /// How often a row that is locked, or too slow, is tried alone.
@@ -44,6 +46,8 @@ struct Running<'a, 'p> {
     trigger_seen: Instant,
     told: Told<'a>,
     told_at: Option<Instant>,
+    /// What was told last of why it does not move.
+    waits_for: Option<String>,
     failed: u32,
 }
 
@@ -83,6 +87,7 @@ pub(crate) async fn run(
         trigger_seen: Instant::now(),
         told,
         told_at: None,
+        waits_for: None,
         failed: 0,
     };
     let ended = running.whole(open, &gone, committed).await;
@@ -152,6 +157,7 @@ impl Running<'_, '_> {
                     ..
                 } => {
                     *committed += 1;
+                    self.waits_for = None;
                     self.size.went(rows, took_ms);
                     place.cursor = cursor;
                     self.tell_progress(place, false).await?;
@@ -391,8 +397,10 @@ impl Running<'_, '_> {
                 &[&self.walk.spec.change, &self.walk.epoch, &why, &pause_ms],
             )
             .await?;
-        if self.told_at.is_none_or(|at| at.elapsed() >= LOOK_EVERY) {
+        let is_news = self.waits_for.as_deref() != Some(why);
+        if is_news || self.told_at.is_none_or(|at| at.elapsed() >= TELL_AGAIN) {
             self.told_at = Some(Instant::now());
+            self.waits_for = Some(why.to_owned());
             (self.told)(
                 &json!({ "event": "backfill_waits", "change": self.walk.spec.change, "why": why }),
             );

@@ -30,6 +30,8 @@ pub struct Held {
     pub watch: Option<Client>,
     /// How long another run is waited for.
     pub(crate) wait: Duration,
+    /// Others may have it: see [`Self::step_aside`].
+    aside: bool,
 }
 
 /// Who holds the mutex, as far as the server tells.
@@ -129,6 +131,7 @@ impl Held {
             who,
             watch: None,
             wait: bound,
+            aside: false,
         })
     }
 
@@ -145,6 +148,7 @@ impl Held {
             .await
             .and_then(|row| row.try_get(0))
             .map_err(MutexError::Database)?;
+        self.aside = true;
         if unlocked {
             Ok(())
         } else {
@@ -156,6 +160,7 @@ impl Held {
     pub(crate) async fn step_back(&mut self) -> Result<(), MutexError> {
         let of = self.who.ledger;
         poll(&self.session, of, self.wait).await?;
+        self.aside = false;
         let name = RunName {
             run: self.who.run.clone(),
             by: self.who.by.clone(),
@@ -174,6 +179,9 @@ impl Held {
 
     /// Gives the mutex back. What goes wrong here hides no earlier error: it is told only.
     pub async fn release(self) {
+        if self.aside {
+            return;
+        }
         let unlocked: Result<bool, _> = self
             .session
             .client

@@ -63,19 +63,21 @@ fn start(folder: &Folder, url: &str) -> Child {
     command
         .current_dir(folder.path())
         .stdout(Stdio::null())
-        .stderr(Stdio::null());
+        .stderr(Stdio::piped());
     command.spawn().unwrap()
 }
 
-async fn ended(mut child: Child, signal: Option<Signal>) -> Option<i32> {
-    if let Some(signal) = signal {
-        kill(Pid::from_raw(i32::try_from(child.id()).unwrap()), signal).unwrap();
-    }
-    tokio::task::spawn_blocking(move || child.wait())
+/// Its exit code and what it said, after a signal.
+async fn ended(child: Child, signal: Signal) -> (Option<i32>, String) {
+    kill(Pid::from_raw(i32::try_from(child.id()).unwrap()), signal).unwrap();
+    let output = tokio::task::spawn_blocking(move || child.wait_with_output())
         .await
         .unwrap()
-        .unwrap()
-        .code()
+        .unwrap();
+    (
+        output.status.code(),
+        String::from_utf8(output.stderr).unwrap(),
+    )
 }
 
 async fn number(db: &TestDb, sql: &str) -> i64 {
@@ -110,11 +112,7 @@ async fn process_a_backfill_that_is_killed_ten_times_moves_each_row_once() {
             seen(&db).await > from + more
         })
         .await;
-        assert_eq!(
-            ended(child, Some(Signal::SIGKILL)).await,
-            None,
-            "time {time}"
-        );
+        assert_eq!(ended(child, Signal::SIGKILL).await.0, None, "time {time}");
     }
     assert!(
         seen(&db).await < i64::from(rows),
@@ -154,13 +152,20 @@ async fn process_a_backfill_is_paused_shown_resumed_and_cancelled_by_commands() 
     let paused = tell(&["pause", ID, "--reason", "a look", "--actor", "ana"]).await;
     assert_eq!(paused.code, 0, "{paused:?}");
     let at = seen(&db).await;
+    wait_until("the runner has seen it", BOUND, async || {
+        number(&db, "SELECT count(waiting) FROM aegis_migrate.backfill").await == 1
+    })
+    .await;
     let shown = folder.json(Some(&url), &["backfill", "status", ID]).await;
     assert_eq!(shown["job"]["state"], "paused", "{shown}");
     assert_eq!(shown["job"]["progress"]["rows_estimated"], 40_000);
     let words = tell(&["status", ID]).await;
     assert!(words.stdout.contains("paused by ana (a look)"), "{words:?}");
     assert_eq!(seen(&db).await, at);
-    assert_eq!(ended(child, Some(Signal::SIGTERM)).await, Some(22));
+    let (code, said) = ended(child, Signal::SIGTERM).await;
+    assert_eq!(code, Some(22), "{said}");
+    assert!(said.contains("paused by ana (a look)"), "{said}");
+    assert!(!said.contains("the mutex"), "it was not held: {said}");
     let list = folder.json(Some(&url), &["backfill", "status"]).await;
     assert_eq!(list[0]["change"], ID, "{list}");
     let cancelled = tell(&["cancel", ID, "--reason", "not now"]).await;
