@@ -1,6 +1,11 @@
 //! `aegis db`, and what every command says about its database.
 
-use aegis_testkit::{TestDb, process_slot};
+use std::process::Stdio;
+use std::time::Duration;
+
+use aegis_testkit::{TestDb, process_slot, wait_until};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 
 use crate::support::{Place, command, run};
 
@@ -44,6 +49,61 @@ async fn process_install_status_maintain_and_adopt() {
         2,
         "without --yes nothing is adopted"
     );
+}
+
+/// Killed between two changes: no program takes what is there for a schema, and the next install goes on where it was cut.
+#[tokio::test]
+async fn process_a_killed_install_is_ended_by_the_next() {
+    let _slot = process_slot();
+    let db = TestDb::empty().await;
+    let whole = async || -> i64 {
+        let there = "select to_regclass('aegis_ledger.phase') is not null";
+        let there = db.admin.query_one(there, &[]).await.unwrap();
+        if !there.get::<_, bool>(0) {
+            return 0;
+        }
+        let count = "select count(*) from aegis_ledger.phase";
+        db.admin.query_one(count, &[]).await.unwrap().get(0)
+    };
+    let mut install = command(Some(&db.url()), &["db", "install"]);
+    install.stdout(Stdio::null()).stderr(Stdio::null());
+    let mut child = install.spawn().unwrap();
+    let bound = Duration::from_secs(60);
+    wait_until("the tables are there", bound, async || whole().await > 0).await;
+    // The eighth change needs this table: it cannot come further.
+    let mut other = db.connect().await;
+    let lock = other.transaction().await.unwrap();
+    lock.batch_execute("lock table aegis.worker_lease in access share mode")
+        .await
+        .unwrap();
+    wait_until("it stands before the eighth", bound, async || {
+        whole().await == 7
+    })
+    .await;
+    kill(
+        Pid::from_raw(i32::try_from(child.id()).unwrap()),
+        Signal::SIGKILL,
+    )
+    .unwrap();
+    tokio::task::spawn_blocking(move || child.wait())
+        .await
+        .unwrap()
+        .unwrap();
+    lock.rollback().await.unwrap();
+    let engine = Place {
+        url: db.url_as("aegis_engine"),
+        db,
+    };
+    let early = engine.run(&["task", "list"]).await;
+    assert_eq!(early.code, 5, "{early:?}");
+    assert!(early.stderr.contains("has schema 0"), "{early:?}");
+    let place = Place {
+        url: engine.db.url(),
+        db: engine.db,
+    };
+    let next = place.json(&["db", "install"]).await;
+    assert_eq!(next["applied"], serde_json::json!([8, 9, 10]), "{next}");
+    assert_eq!(next["schema"], aegis_store::install::SCHEMA);
 }
 
 /// A database that a release from before schema 7 installed.
