@@ -62,6 +62,19 @@ async fn a_step_that_fails_leaves_nothing_half_done() {
     verify_against(&db.admin, SCHEMA).await.unwrap();
 }
 
+/// A database that has a number is in use, though the first run of its ledger never ended whole: what breaks others is refused.
+#[tokio::test]
+async fn a_database_with_a_number_has_gates() {
+    let db = TestDb::new().await;
+    db.admin
+        .batch_execute("update aegis_ledger.ledger set fresh = true")
+        .await
+        .unwrap();
+    let next = with_next("DROP TABLE aegis.parked;\nDROP VIEW aegis.task_input;\n");
+    let error = install_set(&config(&db), &next, 2).await.unwrap_err();
+    assert!(error.to_string().contains("class D"), "{error}");
+}
+
 /// What a killed installer has left is gone on with: the next one begins where its ledger ends.
 #[tokio::test]
 async fn an_install_that_was_cut_is_ended_by_the_next() {
