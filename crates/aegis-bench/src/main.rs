@@ -42,7 +42,7 @@ struct Arguments {
     #[arg(long, default_value_t = 26, value_parser = clap::value_parser!(u32).range(26..=200_000))]
     input_bytes: u32,
     /// Rows of the backfill.
-    #[arg(long, default_value_t = 10_000_000, value_parser = clap::value_parser!(u32).range(100_000..=1_000_000_000))]
+    #[arg(long, default_value_t = 10_000_000, value_parser = clap::value_parser!(u32).range(1_000_000..=1_000_000_000))]
     rows: u32,
     /// Fetches PostgreSQL when there is none.
     #[arg(long)]

@@ -1,8 +1,9 @@
 -- The trigger of a change as it is: $1 schema, $2 table, $3 the beginning of its triggers' names. No row: there is none.
 SELECT bool_and(t.tgenabled IN ('O', 'A')) AND count(*) = 2 AS enabled,
+       -- xmin too: disabled and enabled again, it is not the one that was there all the time.
        -- From what is stored and not from what is printed: that depends on the reader's search_path.
        encode(sha256(convert_to(string_agg(
-           concat_ws(E'\n', t.tgname, t.tgtype, t.tgattr, t.tgqual, f.proname, f.prosrc, f.prosecdef, f.proconfig, f.proowner::regrole),
+           concat_ws(E'\n', t.xmin, f.xmin, t.tgname, t.tgtype, t.tgattr, t.tgqual, f.proname, f.prosrc, f.prosecdef, f.proconfig, f.proowner::regrole),
            E'\n' ORDER BY t.tgname), 'UTF8')), 'hex') AS definition
 FROM pg_trigger t
 JOIN pg_class c ON c.oid = t.tgrelid

@@ -70,7 +70,7 @@ pub struct Sides {
 pub struct TriggerState {
     /// It fires: both parts are there and none is disabled.
     pub enabled: bool,
-    /// The sha256 of everything that makes it: the same text, the same trigger.
+    /// The sha256 of everything that makes it, and of when it was made or touched: the same text, the same trigger all the time.
     pub definition: String,
 }
 

@@ -301,16 +301,19 @@ async fn what_the_trigger_is_can_be_asked_and_what_was_done_to_it_is_seen() {
         .await
         .unwrap();
     assert_eq!(state().await.unwrap(), first);
-    // Made again by the same rule, it is the same.
-    make(&db.admin, &rule).await.unwrap();
-    assert_eq!(state().await.unwrap(), first);
     db.admin
         .batch_execute("ALTER TABLE app.users DISABLE TRIGGER USER")
         .await
         .unwrap();
-    let disabled = state().await.unwrap();
-    assert!(!disabled.enabled);
-    assert_eq!(disabled.definition, first.definition);
+    assert!(!state().await.unwrap().enabled);
+    db.admin
+        .batch_execute("ALTER TABLE app.users ENABLE TRIGGER USER")
+        .await
+        .unwrap();
+    // It fires again, and was not there all the time.
+    let again = state().await.unwrap();
+    assert!(again.enabled);
+    assert_ne!(again.definition, first.definition);
     let other = Rule {
         reject_both: true,
         ..rule.clone()

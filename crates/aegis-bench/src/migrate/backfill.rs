@@ -208,6 +208,7 @@ pub(crate) async fn process(url: &str) -> anyhow::Result<()> {
 }
 
 /// Runs in a process of its own, killed ten times; the time between is drawn so that all of them fall into the work.
+#[expect(clippy::cast_precision_loss, reason = "counts of rows")]
 async fn killed(database: &Database, rows: u32, whole: Duration) -> anyhow::Result<Figures> {
     fill(&database.client, "killed", rows).await?;
     let mut seed = u64::from(std::process::id()) | 1;

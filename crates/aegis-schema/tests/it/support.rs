@@ -1,5 +1,7 @@
 //! A database, the installer of before, and sets that are shorter or longer than this binary's.
 
+use std::fmt::Write as _;
+
 use aegis_catalog::{Scope, Structure, read};
 use aegis_migrate::change::{Files, Phase};
 use aegis_migrate::set::Set;
@@ -42,17 +44,11 @@ pub(crate) fn changed(files: &[(&str, &[u8])]) -> Set {
     });
     let all: Vec<(&str, &[u8])> = kept.chain(files.iter().copied()).collect();
     let unsealed = Set::of(Files::embedded(FOLDER, all.iter().copied())).unwrap();
-    let lock: String = unsealed
-        .changes
-        .values()
-        .map(|change| {
-            format!(
-                "{} expand {}\n",
-                change.id,
-                change.sha256(Phase::Expand).unwrap()
-            )
-        })
-        .collect();
+    let mut lock = String::new();
+    for change in unsealed.changes.values() {
+        let hash = change.sha256(Phase::Expand).unwrap();
+        writeln!(lock, "{} expand {hash}", change.id).unwrap();
+    }
     let lock = ("migrations.lock", lock.as_bytes());
     Set::of(Files::embedded(FOLDER, all.into_iter().chain([lock]))).unwrap()
 }

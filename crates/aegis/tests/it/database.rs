@@ -68,7 +68,7 @@ async fn process_a_killed_install_is_ended_by_the_next() {
     let mut install = command(Some(&db.url()), &["db", "install"]);
     install.stdout(Stdio::null()).stderr(Stdio::null());
     let mut child = install.spawn().unwrap();
-    let bound = Duration::from_secs(60);
+    let bound = Duration::from_mins(1);
     wait_until("the tables are there", bound, async || whole().await > 0).await;
     // The eighth change needs this table: it cannot come further.
     let mut other = db.connect().await;

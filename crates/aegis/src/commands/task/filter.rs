@@ -136,7 +136,9 @@ mod tests {
             if let Ok((name, value)) = label(&text) {
                 assert_eq!(format!("{name}={value}"), text);
             }
-            let _ = standing(&text);
+            if let Err(why) = standing(&text) {
+                assert!(!why.is_empty(), "{text:?}");
+            }
         });
     }
 

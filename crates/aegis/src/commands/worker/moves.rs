@@ -15,7 +15,7 @@ use aegis_migrate::change::{Change, ChangeId, Phase, PhaseOf};
 use aegis_migrate::run::{RunError, data};
 use aegis_migrate::session::Direct;
 use aegis_migrate::set::Set;
-use aegis_migrate::standing::{recorded, standing};
+use aegis_migrate::standing::{State, recorded, standing};
 use aegis_store::Config;
 use aegis_worker::{HandlerOptions, TaskContext, TaskError, WorkerBuilder, handler_fn};
 use clap::Args;
@@ -157,7 +157,7 @@ async fn expanded(set: &Set, change: &Change, session: &Direct) -> Result<(), Ta
         .await
         .map_err(|error| TaskError::retryable("ledger_unread", chain(&error)))?;
     let stands = standing(set, &recorded);
-    if stands.of(&at).is_some_and(|state| state.is_done()) {
+    if stands.of(&at).is_some_and(State::is_done) {
         return Ok(());
     }
     tracing::info!(change = %change.id, "its expand phase is not applied yet; the backfill is postponed");

@@ -1,7 +1,7 @@
 //! `aegis migrate` as a person or a pipeline meets it.
 
-mod contracting;
 mod as_task;
+mod contracting;
 mod developing;
 mod folder;
 mod killing;

@@ -88,6 +88,7 @@ async fn process_a_plan_for_a_database_leaves_out_what_is_applied_there() {
     let folder = Folder::new();
     folder.change("20261129T1030_a", "CREATE TABLE one (id int);\n");
     let db = TestDb::empty().await;
+    db.admin.batch_execute("CREATE SCHEMA app").await.unwrap();
     let url = db.url();
     folder.json(None, &["seal"]).await;
     let ran = folder.run(Some(&url), &["run", "--phase", "expand"]).await;

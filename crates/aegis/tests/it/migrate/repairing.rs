@@ -1,5 +1,6 @@
 //! `run` on many databases, what a failed run says last, `repair`, and `check` while a hook is skipped.
 
+use std::fmt::Write as _;
 use std::time::Duration;
 
 use aegis_testkit::{TestDb, process_slot, wait_until};
@@ -58,9 +59,11 @@ async fn process_a_run_over_targets_tells_each_and_stops_by_the_rule() {
     let targets = |stop: &str, parallel: u32| {
         let mut text = format!("format = 1\nparallel = {parallel}\nstop = {stop}\n");
         for name in ["one", "two", "three"] {
-            text.push_str(&format!(
-                "[[target]]\nname = \"{name}\"\nurl_env = \"URL_{name}\"\n"
-            ));
+            writeln!(
+                text,
+                "[[target]]\nname = \"{name}\"\nurl_env = \"URL_{name}\""
+            )
+            .unwrap();
         }
         folder.write("targets.toml", text);
     };
