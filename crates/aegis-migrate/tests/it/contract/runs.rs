@@ -162,6 +162,9 @@ async fn each_fact_blocks_by_itself_while_it_is_missing_stale_inconclusive_or_re
         "{found:?}"
     );
     shop.sql("ALTER TABLE app.users ENABLE TRIGGER USER").await;
+    // It was not there all the time since the count.
+    blocks_alone(&shop, Need::Reconciled, "trigger").await;
+    shop.pass("agrees", 0).await;
 
     // Nothing else was in the way.
     let ran = shop.run(&shop.approved().await).await.unwrap();
@@ -297,6 +300,8 @@ async fn what_changes_while_the_locks_are_waited_for_is_seen_under_them() {
         tokio::join!(run, meddle);
         assert_eq!(shop.old_side().await, (true, true), "{says}");
         shop.sql(&mend).await;
+        // A trigger that was another one meanwhile has to be counted after.
+        shop.pass("agrees", 0).await;
     }
     let used = "SELECT count(*) FROM aegis_migrate.approval_used";
     assert_eq!(shop.number(used).await, 0);
