@@ -46,7 +46,7 @@ pub(crate) struct ContractArguments {
 enum Verb {
     /// Shuts the door: the roles of revoke_from lose the old columns, and older programs are below the schema's floor.
     Close(close::CloseArguments),
-    /// Looks every 10 s who still needs the old side, until [contract] observe is full; or takes in what was seen elsewhere.
+    /// Looks every 10 s who still needs the old side, until the `observe` of the change is full; or takes in what was seen elsewhere.
     #[command(after_help = observe::AFTER)]
     Observe(observe::ObserveArguments),
     /// Answers with your name for what nobody can see, such as that the release before will not come back.
