@@ -95,8 +95,8 @@ new=${programs[-1]}
 "$AEGIS" migrate contract observe "$change"
 
 say "6. Approved, judged once more, tightened, dropped"
-"$AEGIS" migrate contract approve "$change" --key "$work/bo.pem" --file "$work/approval.json" --author ana \
-    --not-after "$(date -u -d '+1 hour' +%Y-%m-%dT%H:%M:%SZ)"
+tomorrow=$(date -u -d '+1 day' +%Y-%m-%dT%H:%M:%SZ)
+"$AEGIS" migrate contract approve "$change" --key "$work/bo.pem" --file "$work/approval.json" --author ana --not-after "$tomorrow"
 "$AEGIS" migrate contract status "$change"
 "$AEGIS" migrate contract run "$change" --approval "$work/approval.json"
 

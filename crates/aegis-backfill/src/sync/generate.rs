@@ -145,6 +145,11 @@ BEGIN
     IF aegis_new THEN
         PERFORM aegis_migrate.sight({change}, 'new');
     END IF;
+    IF aegis_new AND TG_OP = 'UPDATE' THEN
+        SELECT {agrees} INTO aegis_agrees FROM (SELECT OLD.*) AS aegis_row;
+        IF NOT aegis_agrees THEN
+{filled}        END IF;
+    END IF;
     IF aegis_old AND aegis_new THEN
         SELECT {agrees} INTO aegis_agrees FROM (SELECT NEW.*) AS aegis_row;
         IF aegis_agrees THEN
@@ -159,11 +164,28 @@ BEGIN
         old_moved = any(&sides.old, |column| differs(column, "OLD", "NEW")),
         new_moved = any(&sides.new, |column| differs(column, "OLD", "NEW")),
         agrees = sides.agrees(),
+        filled = filled(&sides.new),
     );
     text.push_str(&carry(&sides.old));
     text.push_str("    ELSE\n");
     text.push_str(&carry(&sides.new));
     text.push_str("    END IF;\n    RETURN NEW;\nEND;\n");
+    text
+}
+
+/// A row of before, written in part: what the write leaves alone of the new side comes from the old one, or it would be lost when
+/// the old side is computed from it.
+fn filled(side: &[Column]) -> String {
+    let mut text = String::new();
+    for column in side {
+        let Some(from) = &column.from else { continue };
+        let _ = writeln!(
+            text,
+            "            IF NOT ({}) THEN\n                SELECT ({from}) INTO NEW.{} FROM (SELECT NEW.*) AS aegis_row;\n            END IF;",
+            differs(column, "OLD", "NEW"),
+            quote(&column.name)
+        );
+    }
     text
 }
 

@@ -91,6 +91,27 @@ impl Sides {
                 table: rule.table.to_string(),
             });
         }
+        let others = client
+            .query(
+                include_str!("../../sql/sync/others.sql"),
+                &[
+                    &rule.table.schema,
+                    &rule.table.name,
+                    &generate::trigger_prefix(rule),
+                ],
+            )
+            .await?;
+        for row in &others {
+            let column: String = row.try_get("name")?;
+            if rule.old.contains(&column) || rule.new.contains(&column) {
+                return Err(SyncError::Column {
+                    table: rule.table.to_string(),
+                    column,
+                    why: "the trigger of another change keeps it, and one would not see what the other writes",
+                    way_out: "end that change by its contract first",
+                });
+            }
+        }
         let (mut old, mut new) = (Vec::new(), Vec::new());
         let sides = [
             (&rule.old, &rule.backward, &mut old, rule.reject_both),

@@ -45,7 +45,7 @@ async fn held_pass(db: &TestDb) -> JoinHandle<Result<Vec<Count>, PassError>> {
         run(&mut client, &asked(What::Sides(slow)), &who(), &mut |_| {}).await
     });
     wait_until("the pass reads", BOUND, async || {
-        number(db, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = 78 AND NOT granted").await == 1
+        number(db, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = 78 AND NOT granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())").await == 1
     })
     .await;
     reads

@@ -117,6 +117,25 @@ async fn the_side_that_was_written_decides_the_other() {
 }
 
 #[tokio::test]
+async fn a_row_of_before_that_a_new_program_writes_in_part_loses_nothing() {
+    let db = synced("", &rule()).await;
+    let run = async |sql: &str| db.admin.batch_execute(sql).await.unwrap();
+    // Row 1 is from before the trigger: its new side is empty.
+    run("UPDATE app.users SET first_name = 'Augusta' WHERE id = 1").await;
+    assert_eq!(
+        row(&db, 1).await,
+        names("Augusta Lovelace", "Augusta", "Lovelace")
+    );
+    // A part that is emptied on purpose stays empty.
+    run("UPDATE app.users SET last_name = NULL WHERE id = 1").await;
+    let [name, first, last] = row(&db, 1).await;
+    assert_eq!(
+        (name.as_deref(), first.as_deref(), last),
+        (Some("Augusta"), Some("Augusta"), None)
+    );
+}
+
+#[tokio::test]
 async fn a_write_of_both_sides_is_the_new_ones_or_refused() {
     let both = "INSERT INTO app.users VALUES (2, 'A B', NULL, 'C', 'D')";
     let db = synced("", &rule()).await;
@@ -155,7 +174,8 @@ async fn a_batch_silences_the_trigger_of_its_own_change_only() {
     );
     let other = moved("20261129T1030_other").replace("'X'", "'Y'");
     db.admin.batch_execute(&other).await.unwrap();
-    assert_eq!(row(&db, 1).await[0].as_deref(), Some("Y"));
+    // Its row is from before: the rest of the name is kept.
+    assert_eq!(row(&db, 1).await[0].as_deref(), Some("Y Lovelace"));
 }
 
 #[tokio::test]
@@ -200,6 +220,28 @@ async fn a_column_that_cannot_be_kept_is_refused_with_the_way_out() {
         let error = make(&db.admin, &rule()).await.unwrap_err().to_string();
         assert!(error.contains(part), "{more}: {error}");
     }
+}
+
+#[tokio::test]
+async fn a_column_that_another_change_keeps_is_refused_and_another_one_of_the_table_is_not() {
+    let db = synced(
+        "ALTER TABLE app.users ADD nick text, ADD alias text",
+        &rule(),
+    )
+    .await;
+    let mut second = rule();
+    second.change = "20261129T1031_alias".to_owned();
+    second.new = vec!["alias".to_owned()];
+    second.forward = [("alias".to_owned(), "upper(name)".to_owned())].into();
+    second.backward = std::collections::BTreeMap::default();
+    let error = make(&db.admin, &second).await.unwrap_err().to_string();
+    assert!(
+        error.contains("app.users.name") && error.contains("another change"),
+        "{error}"
+    );
+    second.old = vec!["nick".to_owned()];
+    second.forward = [("alias".to_owned(), "upper(nick)".to_owned())].into();
+    make(&db.admin, &second).await.unwrap();
 }
 
 #[tokio::test]

@@ -83,6 +83,13 @@ pub(super) fn change(
             found,
             format!("{verb} of {rows} rows of {table} in one transaction"),
         ),
+        // Small or not: the version before misses them.
+        RowScope::All if verb == "DELETE" => found.push(
+            "truncate",
+            Class::D,
+            Level::Error,
+            format!("every row of {table} goes"),
+        ),
         RowScope::All => {
             let message = format!("{verb} of every row of {table} in one transaction");
             if world.is_small(table) {

@@ -417,7 +417,12 @@ fn decided(work: &Work<'_>, catalog: Option<Catalog>, fresh: bool) -> Result<Dec
             is_small,
         });
     }
-    let why: Vec<String> = last
+    Err(refused_class(&last, work.step.at.phase))
+}
+
+/// A statement that may not run in a phase, with why.
+pub(super) fn refused_class(verdict: &Verdict, phase: Phase) -> RunError {
+    let why: Vec<String> = verdict
         .findings
         .iter()
         .filter(|finding| finding.overridden.is_none() && finding.level > aegis_ddl::Level::Notice)
@@ -428,17 +433,17 @@ fn decided(work: &Work<'_>, catalog: Option<Catalog>, fresh: bool) -> Result<Dec
             )
         })
         .collect();
-    Err(RunError::Class {
-        file: work.step.file.clone(),
-        line: work.statement.line,
-        class: last.class.to_string(),
-        phase: work.step.at.phase.to_string(),
+    RunError::Class {
+        file: verdict.file.clone(),
+        line: verdict.line,
+        class: verdict.class.to_string(),
+        phase: phase.to_string(),
         why: if why.is_empty() {
             "it is long, or cannot run in a transaction: it belongs to phase migrate".to_owned()
         } else {
             why.join("; ")
         },
-    })
+    }
 }
 
 /// The statements of the file up to this one: what they made is not live.

@@ -11,6 +11,7 @@ mod replay;
 mod server;
 
 pub use error::ShadowError;
+pub(crate) use replay::makes_its_schema;
 pub use replay::{apply, ready, replay};
 pub use server::{Private, ServerOptions};
 

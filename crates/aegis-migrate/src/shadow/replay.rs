@@ -91,7 +91,7 @@ async fn sync(client: &Client, change: &Change, part: Part<'_>) -> Result<(), Sh
 }
 
 /// Whether the phase begins with nothing to stand in.
-fn makes_its_schema(change: &Change, phase: Phase) -> bool {
+pub(crate) fn makes_its_schema(change: &Change, phase: Phase) -> bool {
     let makes = |file: &SqlFile| {
         aegis_ddl::read(&file.text).is_ok_and(|script| {
             script.statements.iter().any(

@@ -558,3 +558,64 @@ async fn mg_07_a_lost_session_stops_the_run_and_nothing_goes_on_without_the_lock
     assert_eq!(there, None);
     assert_eq!(ran(&db, &set, Phase::Expand).await.unwrap().applied, 1);
 }
+
+#[tokio::test]
+async fn a_schema_that_is_missing_or_shut_is_told_before_anything_is_made_elsewhere() {
+    let db = used().await;
+    db.admin
+        .batch_execute("DROP SCHEMA app CASCADE")
+        .await
+        .unwrap();
+    let made = set(
+        "CREATE FUNCTION f() RETURNS int LANGUAGE sql AS 'SELECT 1';\n",
+        None,
+    );
+    // Something is in the database, so it is no fresh one.
+    let sql = "CREATE SCHEMA other; CREATE TABLE other.t (id int)";
+    db.admin.batch_execute(sql).await.unwrap();
+    let mut held = held(&db, Duration::from_secs(20)).await.unwrap();
+    held.ledger.fresh = false;
+    let error = run(&mut held, &made, Phase::Expand, &ladder(), &mut |_| {})
+        .await
+        .unwrap_err();
+    held.release().await;
+    assert_eq!(error.exit_code(), 21, "{error}");
+    assert!(
+        error
+            .to_string()
+            .contains("the schema app is not in this database"),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn a_phase_with_a_statement_that_is_refused_anyway_begins_with_none() {
+    let db = used().await;
+    let made = set(
+        "ALTER TABLE users ADD COLUMN age int;\nALTER TABLE users DROP COLUMN name;\n",
+        None,
+    );
+    let error = ran(&db, &made, Phase::Expand).await.unwrap_err();
+    assert_eq!(error.exit_code(), 13, "{error}");
+    let sql = "SELECT count(*) FROM pg_attribute WHERE attrelid = 'app.users'::regclass AND attname = 'age'";
+    let count: i64 = db.admin.query_one(sql, &[]).await.unwrap().get(0);
+    assert_eq!(count, 0, "{error}");
+}
+
+#[tokio::test]
+async fn what_nobody_has_sealed_is_not_passed_over() {
+    let db = used().await;
+    let open = change(
+        Folder::default(),
+        ID,
+        "ALTER TABLE users ADD COLUMN age int;\n",
+        None,
+    );
+    let unsealed = open.clone().with("migrations.lock", "").set().unwrap();
+    let error = ran(&db, &unsealed, Phase::Expand).await.unwrap_err();
+    assert_eq!(error.exit_code(), 11, "{error}");
+    let error = ran(&db, &open.set().unwrap(), Phase::Expand)
+        .await
+        .unwrap_err();
+    assert_eq!(error.exit_code(), 2, "{error}");
+}

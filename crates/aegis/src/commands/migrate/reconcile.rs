@@ -66,7 +66,12 @@ pub(crate) async fn run(
         .await
         .map_err(|error| on_target::failure(&error))?;
     let wrong = data::is_wrong(&counts);
-    let outcome = if wrong { "not_zero" } else { "zero" };
+    // Zero is zero of everything: rows whose new side is not what forward makes stand in the way of the switch.
+    let outcome = match (wrong, counts.iter().all(Count::is_zero)) {
+        (true, _) => "not_zero",
+        (false, true) => "zero",
+        (false, false) => "agrees",
+    };
     let mut fields = vec![("outcome", outcome.to_owned())];
     fields.extend(counts.iter().map(|count| (kind(count), count.words())));
     place.output.one(

@@ -141,6 +141,28 @@ pub(super) fn words(event: &Value) -> Option<String> {
     if event["event"] == "build" {
         return Some(on_target::build_words(event));
     }
+    if event["event"] == "reconciled" {
+        let counts = event["counts"].as_array()?.iter();
+        let words: Vec<String> = counts
+            .map(|count| {
+                format!(
+                    "{}: {} missing, {} mismatching, {} orphaned",
+                    count["kind"].as_str().unwrap_or_default(),
+                    count["missing"],
+                    count["mismatch"],
+                    count["orphaned"]
+                )
+            })
+            .collect();
+        return Some(words.join("; "));
+    }
+    if event["event"] == "backfill_done" {
+        let report = &event["report"];
+        return Some(format!(
+            "the backfill is done: {} rows seen, {} changed",
+            report["rows_seen"], report["rows_changed"]
+        ));
+    }
     if let Some(words) = super::backfill::words(event) {
         return Some(words);
     }

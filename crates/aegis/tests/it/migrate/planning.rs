@@ -101,7 +101,7 @@ async fn process_a_plan_for_a_database_leaves_out_what_is_applied_there() {
             .map(|item| item["statement"].as_str().unwrap().to_owned())
             .collect()
     };
-    assert_eq!(of(&["plan"]).await, ["CREATE TABLE two ( id int )"]);
+    assert_eq!(of(&["plan"]).await, ["CREATE TABLE two (id int)"]);
     assert_eq!(of(&["plan", "--all"]).await.len(), 2);
     assert_eq!(of(&["plan", "20261129T1030_a"]).await.len(), 0);
 }
