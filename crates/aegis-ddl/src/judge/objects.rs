@@ -397,13 +397,8 @@ fn create_index(world: &mut World<'_>, index: &CreateIndex, found: &mut Found) {
                     format!("{} is partitioned, where CONCURRENTLY is refused: ON ONLY, then each partition concurrently, then ATTACH", index.table),
                 );
             }
-        } else if !world.is_small(&index.table) && !index.only {
-            found.push(
-                "create-index-not-concurrent",
-                Class::B,
-                Level::Error,
-                format!("writers of {} wait while it is built", index.table),
-            );
+        } else {
+            built_at_once(world, index, found);
         }
         if index.unique {
             found.push(
@@ -431,6 +426,31 @@ fn create_index(world: &mut World<'_>, index: &CreateIndex, found: &mut Found) {
         if !world.is_live(&index.table) {
             world.made(&name);
         }
+    }
+}
+
+/// Without CONCURRENTLY: ON ONLY builds nothing when the table is partitioned, and changes nothing when it is not.
+fn built_at_once(world: &World<'_>, index: &CreateIndex, found: &mut Found) {
+    let table = &index.table;
+    if world.is_small(table) || index.only && world.is_partitioned(table) {
+        return;
+    }
+    let message = format!("writers of {table} wait while it is built");
+    if index.only && world.relation(table).is_none() {
+        found.push_unless(
+            "create-index-not-concurrent",
+            Class::B,
+            Level::Error,
+            message,
+            format!("{table} is partitioned: then it is A, and builds nothing (--database or --catalog tells)"),
+        );
+    } else {
+        found.push(
+            "create-index-not-concurrent",
+            Class::B,
+            Level::Error,
+            message,
+        );
     }
 }
 
