@@ -19,6 +19,12 @@ pub(super) fn judge(
     found: &mut Found,
 ) {
     let live = world.is_live(table);
+    // The server drops first, wherever in the list it stands.
+    for action in actions {
+        if let Action::DropConstraint { constraint, .. } = action {
+            world.dropped_constraint(table, constraint);
+        }
+    }
     for action in actions {
         if live {
             one(world, table, action, found);
@@ -41,7 +47,7 @@ fn remember(world: &mut World<'_>, table: &QualifiedName, action: &Action, trans
             ConstraintKind::Check { .. } => {
                 world.said_hung(table);
                 if !constraint.not_enforced {
-                    world.said_check(table, &constraint.terms);
+                    world.said_check(table, constraint.name.as_deref(), &constraint.terms);
                 }
             }
             _ => {}
@@ -50,6 +56,9 @@ fn remember(world: &mut World<'_>, table: &QualifiedName, action: &Action, trans
             world.said_column(table, &column.name, &column.data_type);
             world.said_not_null(table, &column.name, column.not_null);
             world.added_column(table, &column.name);
+        }
+        Action::DropColumn { column, .. } | Action::RenameColumn { column, .. } => {
+            world.dropped_column(table, column);
         }
         Action::SetType { column, to, .. } => world.said_column(table, column, to),
         Action::SetNotNull { column } => world.said_not_null(table, column, true),

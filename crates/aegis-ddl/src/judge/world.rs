@@ -23,8 +23,12 @@ pub(super) struct World<'a> {
     new: BTreeSet<Name>,
     /// Constraints that the set added NOT VALID, by table and name.
     not_valid: BTreeMap<(Name, String), NotValid>,
-    /// Columns whose NOT NULL the set has proven by a validated CHECK.
-    proven: BTreeSet<(Name, String)>,
+    /// Columns whose NOT NULL the set has proven by a validated CHECK, with that CHECK's name.
+    proven: BTreeSet<(Name, String, Option<String>)>,
+    /// Constraints that the set dropped: the catalog still has them.
+    dropped: BTreeSet<(Name, String)>,
+    /// Columns that the set let be NULL again.
+    nullable: BTreeSet<(Name, String)>,
     /// Enum values that the set added, with their transaction.
     values: Vec<(Name, String, usize)>,
     new_types: BTreeSet<Name>,
@@ -61,8 +65,8 @@ struct Known {
     whole: bool,
     /// Columns of PARTITION BY.
     partition_by: Vec<String>,
-    /// What validated CHECKs say of its rows.
-    terms: Vec<Term>,
+    /// What validated CHECKs say of its rows, with the CHECK's name.
+    terms: Vec<(Option<String>, Term)>,
 }
 
 /// A domain.
@@ -101,6 +105,8 @@ impl<'a> World<'a> {
             new: BTreeSet::new(),
             not_valid: BTreeMap::new(),
             proven: BTreeSet::new(),
+            dropped: BTreeSet::new(),
+            nullable: BTreeSet::new(),
             values: Vec::new(),
             new_types: BTreeSet::new(),
             new_functions: BTreeSet::new(),
@@ -267,6 +273,10 @@ impl<'a> World<'a> {
         {
             return Some(known.not_null.contains(column) || self.is_proven(table, column));
         }
+        let may_be_null = (self.name(table), column.to_owned());
+        if self.nullable.contains(&may_be_null) {
+            return Some(false);
+        }
         self.column(table, column)
             .map(|known| known.not_null && known.not_null_valid)
     }
@@ -343,14 +353,59 @@ impl<'a> World<'a> {
 
     pub(super) fn said_not_null(&mut self, table: &QualifiedName, column: &str, is: bool) {
         let name = self.name(table);
-        if let Some(known) = self.tables.get_mut(&name) {
+        let key = (name, column.to_owned());
+        if is {
+            self.nullable.remove(&key);
+        } else {
+            self.nullable.insert(key.clone());
+            // A CHECK stays, and is among the terms.
+            self.proven
+                .retain(|(of, one, _)| *of != key.0 || *one != key.1);
+        }
+        if let Some(known) = self.tables.get_mut(&key.0) {
             if is {
                 known.not_null.insert(column.to_owned());
             } else {
                 known.not_null.remove(column);
-                self.proven.remove(&(name, column.to_owned()));
             }
         }
+    }
+
+    /// DROP CONSTRAINT: what it said of every row need no longer hold.
+    pub(super) fn dropped_constraint(&mut self, table: &QualifiedName, constraint: &str) {
+        let name = self.name(table);
+        let is_named = self
+            .not_valid
+            .contains_key(&(name.clone(), constraint.to_owned()))
+            || self.catalog.is_some_and(|catalog| {
+                catalog
+                    .constraints_of(&name)
+                    .any(|one| one.name == constraint)
+            });
+        // Of a CHECK without a name nobody knows here how the server calls it.
+        let goes = |by: Option<&str>| by.map_or(!is_named, |by| by == constraint);
+        self.proven
+            .retain(|(of, _, by)| *of != name || !goes(by.as_deref()));
+        if let Some(known) = self.tables.get_mut(&name) {
+            known.terms.retain(|(by, _)| !goes(by.as_deref()));
+        }
+        let columns = self.relation(table).into_iter().flat_map(|of| &of.columns);
+        for column in columns.filter(|one| one.not_null_constraint.as_deref() == Some(constraint)) {
+            self.nullable.insert((name.clone(), column.name.clone()));
+        }
+        self.dropped.insert((name, constraint.to_owned()));
+    }
+
+    /// DROP COLUMN: a new one of its name is another.
+    pub(super) fn dropped_column(&mut self, table: &QualifiedName, column: &str) {
+        let name = self.name(table);
+        self.proven
+            .retain(|(of, one, _)| *of != name || one != column);
+        if let Some(known) = self.tables.get_mut(&name) {
+            known.terms.retain(|(_, term)| term.column != column);
+            known.not_null.remove(column);
+        }
+        self.nullable.insert((name, column.to_owned()));
     }
 
     pub(super) fn said_key(&mut self, table: &QualifiedName, columns: &[String]) {
@@ -412,9 +467,11 @@ impl<'a> World<'a> {
     }
 
     /// What is true for every row.
-    fn holds(&mut self, table: &Name, terms: Vec<Term>) {
+    fn holds(&mut self, table: &Name, constraint: Option<&str>, terms: Vec<Term>) {
+        let by = constraint.map(str::to_owned);
         for term in terms.iter().filter(|term| term.operator == "is not null") {
-            self.proven.insert((table.clone(), term.column.clone()));
+            self.proven
+                .insert((table.clone(), term.column.clone(), by.clone()));
         }
         self.tables
             .entry(table.clone())
@@ -423,28 +480,38 @@ impl<'a> World<'a> {
                 ..Known::default()
             })
             .terms
-            .extend(terms);
+            .extend(terms.into_iter().map(|term| (by.clone(), term)));
     }
 
     /// What a CHECK that is valid from the beginning says.
-    pub(super) fn said_check(&mut self, table: &QualifiedName, terms: &[Term]) {
+    pub(super) fn said_check(
+        &mut self,
+        table: &QualifiedName,
+        constraint: Option<&str>,
+        terms: &[Term],
+    ) {
         let name = self.name(table);
-        self.holds(&name, terms.to_vec());
+        self.holds(&name, constraint, terms.to_vec());
     }
 
     /// What valid CHECKs say of every row: those of the set, and those of the catalog.
     pub(super) fn terms_of(&self, table: &QualifiedName) -> Vec<Term> {
         let name = self.name(table);
-        let mut terms = self
+        let mut terms: Vec<Term> = self
             .tables
             .get(&name)
-            .map_or_else(Vec::new, |known| known.terms.clone());
+            .into_iter()
+            .flat_map(|known| known.terms.iter().map(|(_, term)| term.clone()))
+            .collect();
         for one in self
             .catalog
             .into_iter()
             .flat_map(|catalog| catalog.constraints_of(&name))
             .filter(|one| {
-                one.validated && one.enforced && one.kind == aegis_catalog::ConstraintKind::Check
+                one.validated
+                    && one.enforced
+                    && one.kind == aegis_catalog::ConstraintKind::Check
+                    && !self.dropped.contains(&(name.clone(), one.name.clone()))
             })
         {
             terms.extend(super::partition::terms_of(&one.definition));
@@ -498,6 +565,7 @@ impl<'a> World<'a> {
         let name = self.name(name);
         self.new.remove(&name);
         self.tables.remove(&name);
+        self.proven.retain(|(of, _, _)| *of != name);
     }
 
     pub(super) fn renamed(&mut self, from: &QualifiedName, to: &str) {
@@ -584,10 +652,17 @@ impl<'a> World<'a> {
             .get(&(table.clone(), constraint.to_owned()))
             .cloned()
         {
-            self.holds(&table, added.terms);
+            self.holds(&table, Some(constraint), added.terms);
             if let Some(column) = added.proves {
-                self.proven.insert((table, column));
+                self.proven
+                    .insert((table, column, Some(constraint.to_owned())));
             }
+            return;
+        }
+        if self
+            .dropped
+            .contains(&(table.clone(), constraint.to_owned()))
+        {
             return;
         }
         let definition = self.catalog.and_then(|catalog| {
@@ -597,14 +672,19 @@ impl<'a> World<'a> {
                 .find(|one| one.table == table && one.name == constraint)
         });
         if let Some(column) = definition.and_then(|one| not_null_of(&one.definition)) {
-            self.proven.insert((table, column));
+            self.proven
+                .insert((table, column, Some(constraint.to_owned())));
         }
     }
 
     /// Whether no row can hold NULL there.
     pub(super) fn is_proven(&self, table: &QualifiedName, column: &str) -> bool {
         let name = self.name(table);
-        if self.proven.contains(&(name.clone(), column.to_owned())) {
+        if self
+            .proven
+            .iter()
+            .any(|(of, one, _)| *of == name && one == column)
+        {
             return true;
         }
         self.terms_of(table)
