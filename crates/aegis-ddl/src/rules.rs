@@ -306,7 +306,7 @@ pub const RULES: &[Rule] = &[
     ),
     rule(
         "validate-in-same-transaction",
-        "the strong lock of NOT VALID is kept while VALIDATE scans",
+        "a strong lock, that of NOT VALID or of another action, is kept while VALIDATE scans",
         "VALIDATE in a transaction of its own, in phase migrate",
     ),
 ];

@@ -31,6 +31,37 @@ pub(super) fn judge(
         }
         remember(world, table, action, transaction);
     }
+    if live {
+        scan_under_lock(world, table, actions, found);
+    }
+}
+
+/// VALIDATE beside an action with a stronger lock: all of them hold that lock while it scans.
+fn scan_under_lock(
+    world: &World<'_>,
+    table: &QualifiedName,
+    actions: &[Action],
+    found: &mut Found,
+) {
+    let strongest = actions.iter().map(crate::touch::of_action).max();
+    let Some(mode) = strongest.filter(|mode| mode.blocks_writes()) else {
+        return;
+    };
+    let level = if world.is_small(table) {
+        Level::Notice
+    } else {
+        Level::Error
+    };
+    for action in actions {
+        if let Action::ValidateConstraint { constraint } = action {
+            found.push(
+                "validate-in-same-transaction",
+                Class::B,
+                level,
+                format!("{table} is scanned for {constraint} under the {} of another action: split them", mode.sql()),
+            );
+        }
+    }
 }
 
 fn remember(world: &mut World<'_>, table: &QualifiedName, action: &Action, transaction: usize) {

@@ -111,6 +111,11 @@ impl Boundaries {
                     && world.not_valid_since(table, constraint) == Some(self.transaction)
                     && self.atomic != Some(false)
                     && world.is_live(table)
+                    // Of one statement it is told already.
+                    && !found
+                        .findings
+                        .iter()
+                        .any(|one| one.rule == "validate-in-same-transaction" && one.level == Level::Error)
                 {
                     found.push(
                         "validate-in-same-transaction",
