@@ -28,6 +28,9 @@ pub struct Statement {
     /// INSERT, UPDATE, DELETE and MERGE in its WITH: they run too.
     #[serde(skip)]
     pub(crate) with: Vec<Self>,
+    /// Relations whose rows CREATE TABLE AS or CREATE MATERIALIZED VIEW copies.
+    #[serde(skip)]
+    pub(crate) copies: Vec<crate::QualifiedName>,
     /// Its tokens with one space between: what hashes and comparisons take.
     #[serde(skip)]
     pub(crate) plain: String,

@@ -5,6 +5,7 @@ use super::{Found, SourceFile};
 use crate::class::Class;
 use crate::form::{Action, Form};
 use crate::lock::LockMode;
+use crate::name::QualifiedName;
 use crate::report::Level;
 use crate::statement::Statement;
 
@@ -92,7 +93,11 @@ impl Boundaries {
             found.push(
                 "statement-after-strong-lock",
                 Class::B,
-                Level::Notice,
+                if is_long(world, statement) {
+                    Level::Error
+                } else {
+                    Level::Notice
+                },
                 format!("{locked} stays locked while it runs"),
             );
         }
@@ -126,5 +131,34 @@ impl Boundaries {
                 }
             }
         }
+    }
+}
+
+/// Whether it surely takes long: a scan or a copy of a live table, or a sleep.
+fn is_long(world: &World<'_>, statement: &Statement) -> bool {
+    let sleeps = |calls: &[QualifiedName]| {
+        calls.iter().any(|call| {
+            matches!(
+                call.name.as_str(),
+                "pg_sleep" | "pg_sleep_for" | "pg_sleep_until"
+            )
+        })
+    };
+    let is_large = |table: &QualifiedName| world.is_live(table) && !world.is_small(table);
+    match &statement.form {
+        Form::AlterTable { table, actions } => {
+            is_large(table)
+                && actions
+                    .iter()
+                    .any(|action| matches!(action, Action::ValidateConstraint { .. }))
+        }
+        Form::CreateMaterializedView { .. } | Form::CreateTableAs { .. } => {
+            statement.copies.iter().any(is_large)
+        }
+        Form::Select { calls, .. } => sleeps(calls),
+        Form::Do { body } => {
+            sleeps(&body.calls) || body.statements.iter().any(|one| is_long(world, one))
+        }
+        _ => false,
     }
 }

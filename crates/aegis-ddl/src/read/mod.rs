@@ -68,6 +68,7 @@ fn statement(node: &SyntaxNode, sql: &str) -> Option<Statement> {
         line: line_of(sql, start),
         form: other::form(node),
         with: rows::with(node, sql),
+        copies: rows::copied(node),
         plain,
     })
 }

@@ -27,6 +27,27 @@ fn ctes(node: &SyntaxNode) -> impl Iterator<Item = SyntaxNode> {
         .filter(|child| child.kind() == K::WITH_TABLE)
 }
 
+/// Relations that the query of CREATE TABLE AS or CREATE MATERIALIZED VIEW reads.
+pub(super) fn copied(node: &SyntaxNode) -> Vec<QualifiedName> {
+    let copies = matches!(
+        node.kind(),
+        K::CREATE_TABLE_AS | K::SELECT_INTO | K::CREATE_MATERIALIZED_VIEW
+    );
+    if !copies || tree::below(node, K::WITH_NO_DATA).is_some() {
+        return Vec::new();
+    }
+    let named: Vec<String> = node
+        .descendants()
+        .filter(|inside| inside.kind() == K::CTE_NAME)
+        .map(|inside| crate::name::identifier(&tree::text(&inside)))
+        .collect();
+    node.descendants()
+        .filter(|inside| matches!(inside.kind(), K::RELATION_FROM_ITEM | K::TABLE))
+        .map(|inside| tree::name(&inside))
+        .filter(|name| name.schema.is_some() || !named.contains(&name.name))
+        .collect()
+}
+
 /// What INSERT, UPDATE or DELETE writes, whatever its WITH names.
 pub(super) fn target(node: &SyntaxNode) -> QualifiedName {
     tree::child(node, K::RELATION_NAME)
