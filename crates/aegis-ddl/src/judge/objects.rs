@@ -360,10 +360,12 @@ fn create_table(world: &mut World<'_>, table: &CreateTable, found: &mut Found) {
             );
         }
     }
-    // With IF NOT EXISTS over a table that is there nothing is made.
-    if table.if_not_exists
-        && (world.relation(&table.table).is_some() || world.is_older(&table.table))
-    {
+    // With IF NOT EXISTS over a table that is there, or may be, nothing is made.
+    if table.if_not_exists && world.may_exist(&table.table) {
+        // Of a table that nobody looked at, this is what there is to know.
+        if !world.is_told(&table.table) {
+            world.said_table(table);
+        }
         return;
     }
     world.made(&table.table);

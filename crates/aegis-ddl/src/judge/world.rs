@@ -31,6 +31,8 @@ pub(super) struct World<'a> {
     nullable: BTreeSet<(Name, String)>,
     /// Enum values that the set added, with their transaction.
     values: Vec<(Name, String, usize)>,
+    /// Relations that the set dropped.
+    gone: BTreeSet<Name>,
     new_types: BTreeSet<Name>,
     new_functions: BTreeSet<Name>,
     /// What the set said of tables, also of those that an earlier file of a plain folder made.
@@ -108,6 +110,7 @@ impl<'a> World<'a> {
             dropped: BTreeSet::new(),
             nullable: BTreeSet::new(),
             values: Vec::new(),
+            gone: BTreeSet::new(),
             new_types: BTreeSet::new(),
             new_functions: BTreeSet::new(),
             tables: BTreeMap::new(),
@@ -246,6 +249,19 @@ impl<'a> World<'a> {
     pub(super) fn is_older(&self, table: &QualifiedName) -> bool {
         let name = self.name(table);
         self.tables.get(&name).is_some_and(|known| known.whole) && !self.new.contains(&name)
+    }
+
+    /// Whether a table may be there already: nobody looked, or it is.
+    pub(super) fn may_exist(&self, table: &QualifiedName) -> bool {
+        let name = self.name(table);
+        let unseen = self.catalog.is_none() && !self.fresh;
+        !self.gone.contains(&name)
+            && (unseen || self.relation(table).is_some() || self.is_older(table))
+    }
+
+    /// Whether the catalog or the set says what it is.
+    pub(super) fn is_told(&self, table: &QualifiedName) -> bool {
+        self.relation(table).is_some() || self.tables.contains_key(&self.name(table))
     }
 
     /// Whether it is known to be partitioned.
@@ -558,6 +574,7 @@ impl<'a> World<'a> {
 
     pub(super) fn made(&mut self, name: &QualifiedName) {
         let name = self.name(name);
+        self.gone.remove(&name);
         self.new.insert(name);
     }
 
@@ -566,6 +583,7 @@ impl<'a> World<'a> {
         self.new.remove(&name);
         self.tables.remove(&name);
         self.proven.retain(|(of, _, _)| *of != name);
+        self.gone.insert(name);
     }
 
     pub(super) fn renamed(&mut self, from: &QualifiedName, to: &str) {
