@@ -42,6 +42,18 @@ impl Statement {
         self.plain.clone()
     }
 
+    /// Whether it says ONLY of the table that it changes.
+    pub(crate) fn is_only(&self) -> bool {
+        let mut words = self.plain.split(' ').map(str::to_ascii_uppercase);
+        let passed: &[&str] = match &self.form {
+            Form::AlterTable { .. } => &["ALTER", "TABLE", "IF", "EXISTS"],
+            Form::Update { .. } => &["UPDATE"],
+            Form::Delete { .. } => &["DELETE", "FROM"],
+            _ => return false,
+        };
+        words.find(|word| !passed.contains(&word.as_str())) == Some("ONLY".to_owned())
+    }
+
     /// Whether the server runs it inside a transaction block.
     pub fn transactional(&self) -> bool {
         use crate::form::Action;

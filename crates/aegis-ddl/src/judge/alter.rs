@@ -586,12 +586,13 @@ fn add_constraint(
             format!("writes of {table} that break it are refused from now on"),
         );
     };
+    // A foreign key is not inherited.
+    let small = match constraint.kind {
+        ConstraintKind::ForeignKey { .. } => world.is_small_alone(table),
+        _ => world.is_small(table),
+    };
     let scan = |found: &mut Found, what: &str| {
-        let level = if world.is_small(table) {
-            Level::Notice
-        } else {
-            Level::Error
-        };
+        let level = if small { Level::Notice } else { Level::Error };
         found.push(
             "add-constraint-scan",
             Class::B,
@@ -673,7 +674,7 @@ fn add_constraint(
                 found.push(
                     "add-unique",
                     Class::B,
-                    if world.is_small(table) { Level::Notice } else { Level::Error },
+                    if world.is_small_alone(table) { Level::Notice } else { Level::Error },
                     format!("its index is built while readers and writers of {table} wait"),
                 );
                 restricts(found);
@@ -686,7 +687,7 @@ fn add_constraint(
                 found.push(
                     "add-primary-key",
                     Class::B,
-                    if world.is_small(table) { Level::Notice } else { Level::Error },
+                    if world.is_small_alone(table) { Level::Notice } else { Level::Error },
                     format!("its index is built while readers and writers of {table} wait"),
                 );
                 restricts(found);

@@ -198,8 +198,10 @@ fn statement_of(
         statement_of(world, one, transaction, inside, found);
     }
     let before = found.findings.len();
+    let outer = std::mem::replace(&mut world.only, statement.is_only());
     hold::judge(world, statement, found);
     objects::judge(world, statement, transaction, found);
+    world.only = outer;
     if inside {
         // The place is the outer statement's: say which inner one is meant.
         for finding in &mut found.findings[before..] {

@@ -434,7 +434,7 @@ fn create_index(world: &mut World<'_>, index: &CreateIndex, found: &mut Found) {
 /// Without CONCURRENTLY: ON ONLY builds nothing when the table is partitioned, and changes nothing when it is not.
 fn built_at_once(world: &World<'_>, index: &CreateIndex, found: &mut Found) {
     let table = &index.table;
-    if world.is_small(table) || index.only && world.is_partitioned(table) {
+    if world.is_small_alone(table) || index.only && world.is_partitioned(table) {
         return;
     }
     let message = format!("writers of {table} wait while it is built");
@@ -494,7 +494,7 @@ fn reindex(
                 name: index.table.name.clone(),
             },
         );
-        world.is_small(&table)
+        world.is_small_alone(&table)
     });
     if !concurrently && !small {
         let what = match of {

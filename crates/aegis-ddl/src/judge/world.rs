@@ -52,6 +52,8 @@ pub(super) struct World<'a> {
     again: BTreeMap<super::again::Made, usize>,
     /// Whether this statement and those around it are one transaction, as far as anybody knows.
     pub(super) together: bool,
+    /// Whether this statement says ONLY of its table.
+    pub(super) only: bool,
 }
 
 /// What the set itself said of a table.
@@ -122,6 +124,7 @@ impl<'a> World<'a> {
             added: BTreeSet::new(),
             again: BTreeMap::new(),
             together: true,
+            only: false,
         }
     }
 
@@ -210,23 +213,34 @@ impl<'a> World<'a> {
         self.bytes(name).is_some_and(|bytes| bytes <= SMALL_BYTES)
     }
 
-    /// With its indexes and partitions. None: not known.
-    pub(super) fn bytes(&self, name: &QualifiedName) -> Option<i64> {
-        self.bytes_below(self.relation(name)?, 0)
+    /// The same of a table without its heirs by INHERITS: an index or a key of it is not theirs.
+    pub(super) fn is_small_alone(&self, name: &QualifiedName) -> bool {
+        self.relation(name)
+            .and_then(|relation| self.bytes_below(relation, false, 0))
+            .is_some_and(|bytes| bytes <= SMALL_BYTES)
     }
 
-    fn bytes_below(&self, relation: &Relation, depth: usize) -> Option<i64> {
+    /// With its indexes, partitions and, unless the statement says ONLY, heirs. None: not known.
+    pub(super) fn bytes(&self, name: &QualifiedName) -> Option<i64> {
+        self.bytes_below(self.relation(name)?, !self.only, 0)
+    }
+
+    fn bytes_below(&self, relation: &Relation, heirs: bool, depth: usize) -> Option<i64> {
         const DEPTH_MAX: usize = 16;
         let own = relation.size.as_ref()?.total_bytes;
-        if relation.partition_key.is_none() {
-            return Some(own);
-        }
         if depth > DEPTH_MAX {
             return None;
         }
         let mut sum = own;
-        for part in self.catalog?.partitions_of(&relation.name) {
-            sum += self.bytes_below(part, depth + 1)?;
+        let catalog = self.catalog?;
+        for part in catalog.partitions_of(&relation.name) {
+            sum += self.bytes_below(part, heirs, depth + 1)?;
+        }
+        if heirs {
+            let inherits = |one: &&Relation| one.inherits.contains(&relation.name);
+            for heir in catalog.relations.iter().filter(inherits) {
+                sum += self.bytes_below(heir, heirs, depth + 1)?;
+            }
         }
         Some(sum)
     }

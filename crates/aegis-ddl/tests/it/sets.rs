@@ -140,3 +140,53 @@ fn transactions_in_a_file_of_a_change_are_refused() {
     let report = judged(&[("BEGIN; SELECT 1; COMMIT", Phase::Expand)], &[]);
     assert!(classes(&report).contains('E'));
 }
+
+#[test]
+fn heirs_count_for_the_size_of_their_parent() {
+    use aegis_catalog::{Catalog, Name};
+    let relation = |name: &str, bytes: i64, inherits: Vec<Name>| -> aegis_catalog::Relation {
+        serde_json::from_value(serde_json::json!({
+            "name": Name::new("app", name), "kind": "table", "owner": "o", "persistence": "permanent",
+            "access_method": null, "tablespace": null, "options": [], "row_security": false,
+            "force_row_security": false, "replica_identity": "default", "inherits": inherits,
+            "partition_of": null, "partition_key": null, "default_partition": null, "definition": null,
+            "foreign": null, "columns": [],
+            "size": {"table_bytes": bytes, "total_bytes": bytes, "rows": null},
+        }))
+        .unwrap()
+    };
+    let catalog = Catalog {
+        server_version_num: 180_000,
+        relations: vec![
+            relation("heir", 1 << 30, vec![Name::new("app", "t")]),
+            relation("t", 8192, Vec::new()),
+        ],
+        ..Catalog::default()
+    };
+    let class = |sql: &str| {
+        let file = SourceFile {
+            path: "a.sql".to_owned(),
+            script: read(sql).unwrap(),
+            phase: None,
+            atomic: None,
+        };
+        let context = Context {
+            server: 18,
+            catalog: Some(&catalog),
+            schema: "app",
+            fresh: false,
+            compatible: &[],
+        };
+        classes(&judge(&[file], &context))
+    };
+    assert_eq!(class("ALTER TABLE t ADD CHECK (a > 0)"), "B");
+    assert_eq!(
+        class("ALTER TABLE ONLY t ADD CHECK (a > 0) NO INHERIT"),
+        "A"
+    );
+    assert_eq!(class("UPDATE t SET a = 1"), "B");
+    assert_eq!(class("UPDATE ONLY t SET a = 1"), "A");
+    assert_eq!(class("CREATE INDEX i ON t (a)"), "A");
+    assert_eq!(class("CREATE INDEX i ON heir (a)"), "B");
+    assert_eq!(class("CREATE INDEX i ON ONLY heir (a)"), "B");
+}
