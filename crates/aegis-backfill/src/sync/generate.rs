@@ -179,12 +179,12 @@ fn filled(side: &[Column]) -> String {
     let mut text = String::new();
     for column in side {
         let Some(from) = &column.from else { continue };
-        let _ = writeln!(
+        writeln!(
             text,
             "            IF NOT ({}) THEN\n                SELECT ({from}) INTO NEW.{} FROM (SELECT NEW.*) AS aegis_row;\n            END IF;",
             differs(column, "OLD", "NEW"),
             quote(&column.name)
-        );
+        ).ok();
     }
     text
 }
