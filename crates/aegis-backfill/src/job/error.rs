@@ -19,7 +19,7 @@ pub enum JobError {
     },
     /// The cursors belong to something else.
     #[error(
-        "the backfill of {change} was begun with another table, key or statement, so its cursors say nothing; `aegis migrate backfill cancel {change}`, then `aegis migrate backfill retry --restart {change}`"
+        "the backfill of {change} was begun with another table, key or statement, so its cursors say nothing; `aegis migrate backfill cancel {change} --reason TEXT`, then `aegis migrate backfill retry --restart {change} --reason TEXT`"
     )]
     OtherSpec {
         /// The change.
@@ -27,7 +27,7 @@ pub enum JobError {
     },
     /// A person ended it.
     #[error(
-        "the backfill of {change} was cancelled by {by} ({reason}); `aegis migrate backfill retry {change}` takes it up where it was"
+        "the backfill of {change} was cancelled by {by} ({reason}); `aegis migrate backfill retry {change} --reason TEXT` takes it up where it was"
     )]
     Cancelled {
         /// The change.
@@ -39,7 +39,7 @@ pub enum JobError {
     },
     /// It ended, and a person has to look.
     #[error(
-        "the backfill of {change} has failed: {said}; when that is mended, `aegis migrate backfill retry {change}` and run again"
+        "the backfill of {change} has failed: {said}; when that is mended, `aegis migrate backfill retry {change} --reason TEXT` and run again"
     )]
     Failed {
         /// The change.

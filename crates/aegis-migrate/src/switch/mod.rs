@@ -247,7 +247,10 @@ pub async fn make(client: &impl GenericClient, wanted: &Move<'_>) -> Result<Move
     if leaves_old && let Some(block) = wanted.forward.blocks(wanted.now) {
         return Err(SwitchError::NotReconciled {
             change: wanted.change.to_owned(),
-            block,
+            block: Block {
+                way_out: "`aegis migrate reconcile` shows rows whose new side is not what forward makes; mend them or the expressions, and reconcile until forward is zero",
+                ..block
+            },
         });
     }
     let (reads, writes) = (wanted.reads.name(), wanted.writes.name());
