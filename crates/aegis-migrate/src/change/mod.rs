@@ -179,6 +179,17 @@ impl Change {
         }
     }
 
+    /// The same, as the judge takes them.
+    pub(crate) fn overrides(&self, phase: Phase) -> Vec<aegis_ddl::Compatible> {
+        self.compatible(phase)
+            .iter()
+            .map(|one| aegis_ddl::Compatible {
+                rule: one.rule.clone(),
+                reason: one.reason.clone(),
+            })
+            .collect()
+    }
+
     /// How opaque SQL of a phase is proven.
     pub fn opaque(&self, phase: Phase) -> Option<&Opaque> {
         match phase {

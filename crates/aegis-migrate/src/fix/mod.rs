@@ -185,11 +185,7 @@ fn judged(change: &Change, known: Known<'_>) -> Result<Vec<Judged>, Problems> {
 fn compatible(change: &Change) -> Vec<Compatible> {
     [Phase::Expand, Phase::Migrate]
         .into_iter()
-        .flat_map(|phase| change.compatible(phase))
-        .map(|one| Compatible {
-            rule: one.rule.clone(),
-            reason: one.reason.clone(),
-        })
+        .flat_map(|phase| change.overrides(phase))
         .collect()
 }
 

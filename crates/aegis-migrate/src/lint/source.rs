@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use aegis_ddl::{Compatible, SourceFile};
+use aegis_ddl::SourceFile;
 
 use super::{Since, Unit};
 use crate::change::{self, CHANGE_FILE, Change, Part, Phase, Problem, Problems};
@@ -125,10 +125,7 @@ fn of_change(change: &Change, keep: impl Fn(Phase) -> bool) -> Result<Option<Uni
         if !keep(phase) {
             continue;
         }
-        compatible.extend(change.compatible(phase).iter().map(|one| Compatible {
-            rule: one.rule.clone(),
-            reason: one.reason.clone(),
-        }));
+        compatible.extend(change.overrides(phase));
         for part in change.parts(phase) {
             if let Part::Sql { key, file } = part {
                 match plan::source(change, key, file) {

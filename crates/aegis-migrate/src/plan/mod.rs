@@ -5,7 +5,7 @@
 mod markdown;
 
 use aegis_catalog::Catalog;
-use aegis_ddl::{Class, Compatible, Context, LockMode, SourceFile, judge};
+use aegis_ddl::{Class, Context, LockMode, SourceFile, judge};
 use serde::Serialize;
 
 use crate::change::{Change, Part, Phase, PhaseOf, Problem, Problems, SqlFile};
@@ -120,14 +120,7 @@ fn of_phase(
         let from = baseline.from.clone();
         return Ok(vec![item(What::Baseline { from })]);
     }
-    let overrides: Vec<Compatible> = change
-        .compatible(phase)
-        .iter()
-        .map(|one| Compatible {
-            rule: one.rule.clone(),
-            reason: one.reason.clone(),
-        })
-        .collect();
+    let overrides = change.overrides(phase);
     let parts = change.parts(phase);
     let mut files = Vec::new();
     for part in &parts {

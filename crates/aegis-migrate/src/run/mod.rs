@@ -418,7 +418,7 @@ async fn beforehand(
     let scope = Scope::schemas([change.schema.clone()]);
     let catalog = read_within(&transaction, &scope).await?;
     transaction.rollback().await?;
-    let compatible = overrides(change, phase);
+    let compatible = change.overrides(phase);
     let context = Context {
         server,
         catalog: Some(&catalog),
@@ -431,18 +431,6 @@ async fn beforehand(
         None => Ok(()),
         Some(refused) => Err(step::refused_class(refused, phase)),
     }
-}
-
-/// The rules that the author overrides, as the judge takes them.
-fn overrides(change: &Change, phase: Phase) -> Vec<Compatible> {
-    change
-        .compatible(phase)
-        .iter()
-        .map(|one| Compatible {
-            rule: one.rule.clone(),
-            reason: one.reason.clone(),
-        })
-        .collect()
 }
 
 async fn of_line(
@@ -466,7 +454,7 @@ async fn of_line(
             what: "[contract]",
         });
     }
-    let compatible = overrides(change, phase);
+    let compatible = change.overrides(phase);
     if !fresh {
         reachable(&mut held.session.client, change, phase).await?;
         if !steps.iter().any(|step| step.at == line.at) {
