@@ -1,0 +1,111 @@
+//! What is looked at before the first statement of a phase, so that what is refused anyway leaves nothing half done.
+
+use aegis_catalog::{Scope, quote, read_within};
+use aegis_ddl::{Context, judge};
+use tokio_postgres::Client;
+
+use super::RunError;
+use super::step::refused_class;
+use crate::change::{Change, Kind, Part, Phase, Problem, Problems};
+use crate::lock::LOCK_FILE;
+use crate::plan::source;
+use crate::set::Set;
+use crate::shadow::makes_its_schema;
+
+/// A phase that nobody has sealed would be passed over as if it were not there. A contract is sealed weeks after its change.
+pub(super) fn all_sealed(set: &Set) -> Result<(), RunError> {
+    if set.files().get(LOCK_FILE).is_none() {
+        let what = format!("there is no {LOCK_FILE} in {}", set.root());
+        let help = "name the folder of the changes (--dir), or `aegis migrate seal`";
+        return Err(RunError::Folder(
+            Problem::of_file(set.files().name_of(LOCK_FILE), what, help).into(),
+        ));
+    }
+    let open = set.unsealed().into_iter();
+    let problems = open
+        .filter(|at| at.phase != Phase::Contract)
+        .map(|at| {
+            let what = format!("{at} is not sealed, so nothing runs it");
+            let help = "`aegis migrate seal`, and commit migrations.lock";
+            Problem::of_file(set.files().name_of(LOCK_FILE), what, help).kind(Kind::Checksum)
+        })
+        .collect();
+    Ok(Problems::none_of(problems)?)
+}
+
+/// Whether the schema of a change is there for whoever executes it. A `search_path` whose first schema is missing would make things
+/// in the next one.
+pub(super) async fn reachable(
+    client: &mut Client,
+    change: &Change,
+    phase: Phase,
+) -> Result<(), RunError> {
+    if makes_its_schema(change, phase) {
+        return Ok(());
+    }
+    let row = client
+        .query_one(
+            include_str!("../../sql/run/reachable.sql"),
+            &[&change.schema, &change.run_as],
+        )
+        .await?;
+    let (role, is_there, may_use): (String, bool, Option<bool>) =
+        (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
+    let schema = &change.schema;
+    let (what, help) = if !is_there {
+        (
+            format!("the schema {schema} is not in this database"),
+            format!(
+                "CREATE SCHEMA {}, or the first statement of a change does it",
+                quote(schema)
+            ),
+        )
+    } else if may_use == Some(false) {
+        (
+            format!("the role {role} may not use the schema {schema}"),
+            format!("GRANT USAGE, CREATE ON SCHEMA {} to it", quote(schema)),
+        )
+    } else {
+        return Ok(());
+    };
+    let problem = Problem::of_file(format!("{}/change.toml", change.path), what, help);
+    Err(RunError::Folder(problem.kind(Kind::Requires).into()))
+}
+
+/// Judges the whole phase before its first statement, so that one that is refused anyway leaves nothing half done. Each is judged
+/// again when it runs.
+pub(super) async fn beforehand(
+    client: &mut Client,
+    change: &Change,
+    phase: Phase,
+    server: u32,
+) -> Result<(), RunError> {
+    if change.baseline.is_some() {
+        return Ok(());
+    }
+    let mut files = Vec::new();
+    for part in change.parts(phase) {
+        if let Part::Sql { key, file } = part {
+            let read =
+                source(change, key, file).map_err(|problem| RunError::Folder(problem.into()))?;
+            files.push(read);
+        }
+    }
+    let transaction = client.transaction().await?;
+    let scope = Scope::schemas([change.schema.clone()]);
+    let catalog = read_within(&transaction, &scope).await?;
+    transaction.rollback().await?;
+    let compatible = change.overrides(phase);
+    let context = Context {
+        server,
+        catalog: Some(&catalog),
+        schema: &change.schema,
+        fresh: false,
+        compatible: &compatible,
+    };
+    let verdicts = judge(&files, &context).verdicts;
+    match verdicts.iter().find(|verdict| !verdict.passes) {
+        None => Ok(()),
+        Some(refused) => Err(refused_class(refused, phase)),
+    }
+}
