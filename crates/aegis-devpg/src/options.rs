@@ -1,5 +1,6 @@
 //! What a caller can ask of a private server. Plain data, no checks here.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -41,8 +42,15 @@ pub struct Options {
     pub settings: Vec<(String, String)>,
     /// Fetch pinned binaries when the machine has none.
     pub fetch: bool,
-    /// How long initdb, and then the start, may take.
+    /// How long initdb, or the copy, and then the start, may take.
     pub start_timeout: Duration,
+    /// New data are not initdb's: they are copied by `pg_basebackup` from the server with this URL, and follow it as a hot
+    /// standby until they are promoted.
+    pub standby_of: Option<String>,
+    /// A library that is preloaded into the server, and into nothing else.
+    pub preload: Option<PathBuf>,
+    /// Variables in the server's environment.
+    pub variables: Vec<(String, OsString)>,
 }
 
 impl Default for Options {
@@ -56,6 +64,9 @@ impl Default for Options {
             settings: Vec::new(),
             fetch: false,
             start_timeout: Duration::from_mins(2),
+            standby_of: None,
+            preload: None,
+            variables: Vec::new(),
         }
     }
 }

@@ -44,7 +44,8 @@ impl PidFile {
             pid: pid.abs(),
             port: line(3).parse().unwrap_or(5432),
             socket: Some(line(4)).filter(|s| !s.is_empty()).map(PathBuf::from),
-            ready: line(7) == "ready",
+            // A standby that answers says so in its own word.
+            ready: matches!(line(7), "ready" | "standby"),
         })
     }
 

@@ -82,6 +82,7 @@ impl Server {
         let watchdog = Watchdog::spawn(
             place.user.as_ref(),
             &arguments(&place, &binaries, port, options),
+            &variables(options),
             password.as_deref().unwrap_or_default(),
             log,
         )?;
@@ -343,6 +344,15 @@ fn arguments(place: &Place, binaries: &Binaries, port: u16, options: &Options) -
         set(name, value);
     }
     arguments
+}
+
+fn variables(options: &Options) -> Vec<(String, OsString)> {
+    let standby_of = options.standby_of.clone().unwrap_or_default();
+    let preload = options.preload.clone().unwrap_or_default();
+    let mut variables = options.variables.clone();
+    variables.push(("AEGIS_STANDBY_OF".to_owned(), standby_of.into()));
+    variables.push(("AEGIS_PRELOAD".to_owned(), preload.into()));
+    variables
 }
 
 /// The port itself when it can be listened on, a free one for 0. PostgreSQL takes it a moment

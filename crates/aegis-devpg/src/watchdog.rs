@@ -48,11 +48,12 @@ pub(crate) struct Watchdog {
 }
 
 impl Watchdog {
-    /// Starts it as `user`. `arguments` are the script's, `password` the superuser's, `log` its
+    /// Starts it as `user`. `arguments` and `variables` are the script's, `password` the superuser's, `log` its
     /// standard error.
     pub(crate) fn spawn(
         user: Option<&RunAs>,
         arguments: &[OsString],
+        variables: &[(String, OsString)],
         password: &str,
         log: Stdio,
     ) -> Result<Self, Error> {
@@ -60,6 +61,7 @@ impl Watchdog {
         let mut child = user::command("sh", user)
             .args(["-c", include_str!("watchdog.sh"), "aegis-devpg"])
             .args(arguments)
+            .envs(variables.iter().map(|(name, value)| (name, value)))
             // Its own group: Ctrl-C in the terminal reaches the parent only.
             .process_group(0)
             .stdin(Stdio::piped())

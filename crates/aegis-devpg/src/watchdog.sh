@@ -1,7 +1,8 @@
 # The watchdog of a private PostgreSQL: runs initdb and postgres as its children and
 # ends them when its standard input ends, which happens however the parent ends.
 #
-# Arguments: temporary|kept, root, socket folder, initdb, postgres, postgres' arguments.
+# Arguments: temporary|kept, root, socket folder, initdb, postgres, postgres' arguments. In the environment, or
+# empty: AEGIS_STANDBY_OF, the URL of the server that new data are copied from; AEGIS_PRELOAD, a library for postgres.
 # Standard input: the superuser's password, then lines `stop` (fast), `quit` (immediate),
 # `start`; its end is the parent's. Nothing else may hold its other end open.
 # Standard output: `initdb`, `running PID`, `ended STATUS`, `failed WHAT`.
@@ -149,18 +150,24 @@ if [ ! -e "$data" ]; then
     # Made beside and renamed: a data folder that exists is a complete one.
     rm -rf -- "$root/data.new"
     printf '%s\n' "$password" >"$root/password" || fail "writing $root/password"
-    "$initdb" -D "$root/data.new" -U postgres -E UTF8 --locale=C --no-sync \
-        --auth-local=trust --auth-host=scram-sha-256 --pwfile="$root/password" >&2 &
+    by=initdb
+    if [ -n "$AEGIS_STANDBY_OF" ]; then
+        by=pg_basebackup
+        "${initdb%/*}/pg_basebackup" -D "$root/data.new" -d "$AEGIS_STANDBY_OF" -R -X stream -c fast --no-sync >&2 &
+    else
+        "$initdb" -D "$root/data.new" -U postgres -E UTF8 --locale=C --no-sync \
+            --auth-local=trust --auth-host=scram-sha-256 --pwfile="$root/password" >&2 &
+    fi
     child=$!
     await_child KILL
     [ "$want" = end ] && leave
-    [ "$status" -eq 0 ] || fail "initdb (status $status)"
+    [ "$status" -eq 0 ] || fail "$by (status $status)"
     mv -- "$root/data.new" "$data" || fail "naming $data"
 fi
 
 while [ "$want" != end ]; do
     want=run
-    "$postgres" -D "$data" "$@" >&2 &
+    LD_PRELOAD=$AEGIS_PRELOAD "$postgres" -D "$data" "$@" >&2 &
     child=$!
     say "running $child"
     if [ "$kind" = temporary ]; then await_child QUIT; else await_child INT; fi

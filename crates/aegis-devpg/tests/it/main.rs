@@ -7,5 +7,6 @@ mod helper;
 mod killed;
 mod pid_file;
 mod run;
+mod standby;
 mod support;
 mod user;
