@@ -6,6 +6,9 @@ use serde::Serialize;
 
 use crate::form::Form;
 
+/// How much of a line is shown on each side of a place.
+const BESIDE_BYTES: usize = 100;
+
 /// The statements of a file, in order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Script {
@@ -110,6 +113,7 @@ impl SyntaxError {
         let start = sql[..offset].rfind('\n').map_or(0, |at| at + 1);
         let end = sql[offset..].find('\n').map_or(sql.len(), |at| offset + at);
         let column = sql[start..offset].chars().count();
+        let (start, end) = window(sql, start, offset, end);
         let blank: String = sql[start..offset]
             .chars()
             .map(|character| if character == '\t' { '\t' } else { ' ' })
@@ -121,6 +125,19 @@ impl SyntaxError {
             caret: format!("  {}\n  {blank}^", sql[start..end].trim_end_matches('\r')),
         }
     }
+}
+
+/// Of a long line what is near a byte.
+fn window(sql: &str, start: usize, offset: usize, end: usize) -> (usize, usize) {
+    let mut from = offset.saturating_sub(BESIDE_BYTES).max(start);
+    while !sql.is_char_boundary(from) {
+        from -= 1;
+    }
+    let mut to = offset.saturating_add(BESIDE_BYTES).min(end);
+    while !sql.is_char_boundary(to) {
+        to += 1;
+    }
+    (from, to)
 }
 
 /// The line of a byte, from 1.

@@ -2,6 +2,7 @@
 
 mod body;
 mod check;
+mod deep;
 mod dynamic;
 mod other;
 pub(crate) mod pieces;
@@ -19,17 +20,23 @@ use crate::statement::{Script, Statement, SyntaxError, line_of};
 /// A byte order mark is whitespace here; `\restrict` and `\unrestrict`, which pg_dump writes, are left out.
 ///
 /// # Errors
-/// The first place that is not SQL, with a caret; a psql meta-command is named as one.
+/// The first place that is not SQL, with a caret; a psql meta-command is named as one. What is nested too deep to be read is told with
+/// its place and the limit.
 pub fn read(sql: &str) -> Result<Script, SyntaxError> {
     let text = without_restrict(sql);
-    let parsed = SourceFile::parse(&text);
+    deep::within(&text, || parse(sql, &text))?
+}
+
+/// The parser's tree does not leave this function: its end goes down as deep as it is.
+fn parse(sql: &str, text: &str) -> Result<Script, SyntaxError> {
+    let parsed = SourceFile::parse(text);
     if let Some(error) = parsed.errors().first() {
         let offset = usize::from(error.range().start());
         return Err(explain(sql, offset, error.message()));
     }
     let mut statements = Vec::new();
     for node in parsed.syntax_node().children() {
-        if let Some(statement) = statement(&node, &text) {
+        if let Some(statement) = statement(&node, text) {
             statements.push(statement);
         }
     }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use squawk_syntax::ast::SourceFile;
 use squawk_syntax::{SyntaxElement, SyntaxKind as K, SyntaxNode};
 
-use super::tree;
+use super::{deep, tree};
 
 /// ALTER TABLE.
 #[derive(Debug)]
@@ -75,6 +75,10 @@ pub(crate) struct ConstraintText {
 
 /// The parts of an ALTER TABLE; none for any other statement.
 pub(crate) fn alter(sql: &str) -> Option<AlterText> {
+    deep::within(sql, || of_alter(sql)).ok()?
+}
+
+fn of_alter(sql: &str) -> Option<AlterText> {
     let node = first(sql)?;
     if node.kind() != K::ALTER_TABLE {
         return None;
@@ -186,6 +190,10 @@ fn of_constraint(sql: &str, node: &SyntaxNode) -> Option<ConstraintText> {
 
 /// Where the word INDEX of a CREATE or DROP ends, and where IF NOT EXISTS stands.
 pub(crate) fn index_word(sql: &str) -> Option<(usize, Option<Range<usize>>)> {
+    deep::within(sql, || of_index(sql)).ok()?
+}
+
+fn of_index(sql: &str) -> Option<(usize, Option<Range<usize>>)> {
     let node = first(sql)?;
     let end = node.children_with_tokens().find_map(|one| match one {
         SyntaxElement::Token(token) if token.kind() == K::INDEX_KW => {
@@ -201,6 +209,10 @@ pub(crate) fn index_word(sql: &str) -> Option<(usize, Option<Range<usize>>)> {
 
 /// Where the word after REINDEX and its options ends.
 pub(crate) fn reindex_word(sql: &str) -> Option<usize> {
+    deep::within(sql, || of_reindex(sql)).ok()?
+}
+
+fn of_reindex(sql: &str) -> Option<usize> {
     let node = first(sql)?;
     node.descendants_with_tokens().find_map(|one| match one {
         SyntaxElement::Token(token)
