@@ -5,11 +5,15 @@ mod alter;
 mod body;
 mod column;
 mod data;
+mod dropped;
 mod files;
 mod hold;
+mod index;
 mod objects;
 mod partition;
+mod table;
 mod types;
+mod user_type;
 mod volatility;
 mod world;
 

@@ -1,0 +1,338 @@
+//! ALTER TABLE, action by action.
+
+mod constraint;
+mod data_type;
+
+use super::Found;
+use super::world::World;
+use super::{again, column, partition};
+use crate::class::Class;
+use crate::form::{Action, ConstraintKind};
+use crate::lock::LockMode;
+use crate::name::QualifiedName;
+use crate::report::Level;
+use constraint::{add_constraint, drop_constraint, references, set_not_null};
+use data_type::set_type;
+
+/// One ALTER TABLE.
+pub(super) fn judge(
+    world: &mut World<'_>,
+    table: &QualifiedName,
+    actions: &[Action],
+    transaction: usize,
+    found: &mut Found,
+) {
+    let live = world.is_live(table);
+    // The server drops first, wherever in the list it stands.
+    for action in actions {
+        if let Action::DropConstraint { constraint, .. } = action {
+            world.dropped_constraint(table, constraint);
+        }
+    }
+    for action in actions {
+        if live {
+            one(world, table, action, found);
+        }
+        remember(world, table, action, transaction);
+    }
+    if live {
+        scan_under_lock(world, table, actions, found);
+    }
+}
+
+/// VALIDATE beside an action with a stronger lock: all of them hold that lock while it scans.
+fn scan_under_lock(
+    world: &World<'_>,
+    table: &QualifiedName,
+    actions: &[Action],
+    found: &mut Found,
+) {
+    let strongest = actions.iter().map(crate::touch::of_action).max();
+    let Some(mode) = strongest.filter(|mode| mode.blocks_writes()) else {
+        return;
+    };
+    let level = if world.is_small(table) {
+        Level::Notice
+    } else {
+        Level::Error
+    };
+    for action in actions {
+        if let Action::ValidateConstraint { constraint } = action {
+            found.push(
+                "validate-in-same-transaction",
+                Class::B,
+                level,
+                format!("{table} is scanned for {constraint} under the {} of another action: split them", mode.sql()),
+            );
+        }
+    }
+}
+
+fn remember(world: &mut World<'_>, table: &QualifiedName, action: &Action, transaction: usize) {
+    match action {
+        Action::AddConstraint { constraint } if constraint.not_valid => {
+            world.added_not_valid(table, constraint, transaction);
+        }
+        Action::ValidateConstraint { constraint } => world.validated(table, constraint),
+        Action::AddConstraint { constraint } => match &constraint.kind {
+            ConstraintKind::Unique { using_index: None }
+            | ConstraintKind::PrimaryKey { using_index: None } => {
+                world.said_key(table, &constraint.columns);
+            }
+            ConstraintKind::Check { .. } => {
+                world.said_hung(table);
+                if !constraint.not_enforced {
+                    world.said_check(table, constraint.name.as_deref(), &constraint.terms);
+                }
+            }
+            _ => {}
+        },
+        Action::AddColumn { column, .. } => {
+            world.said_column(table, &column.name, &column.data_type);
+            world.said_not_null(table, &column.name, column.not_null);
+            world.added_column(table, &column.name);
+        }
+        Action::DropColumn { column, .. } | Action::RenameColumn { column, .. } => {
+            world.dropped_column(table, column);
+        }
+        Action::SetType { column, to, .. } => world.said_column(table, column, to),
+        Action::SetNotNull { column } => world.said_not_null(table, column, true),
+        Action::DropNotNull { column } => world.said_not_null(table, column, false),
+        Action::RenameTable { to } => world.renamed(table, to),
+        _ => {}
+    }
+}
+
+fn one(world: &World<'_>, table: &QualifiedName, action: &Action, found: &mut Found) {
+    let breaks = |found: &mut Found, rule, message: String| {
+        found.push(rule, Class::D, Level::Error, message);
+    };
+    match action {
+        Action::AddColumn {
+            column,
+            if_not_exists,
+        } => column::add(world, table, column, *if_not_exists, found),
+        Action::DropColumn { column, .. } => breaks(
+            found,
+            "drop-column",
+            format!("{table}.{column} is gone for programs that name it"),
+        ),
+        Action::RenameColumn { column, to } => breaks(
+            found,
+            "rename",
+            format!("{table}.{column} is {to} from the next moment on"),
+        ),
+        Action::RenameTable { .. }
+            if world.together && world.comes_again(&again::Made::view(world, table)) =>
+        {
+            found.push(
+                "rename",
+                Class::D,
+                Level::Warning,
+                format!("a view takes the place of {table} below: programs that write through it need one that can be written"),
+            );
+        }
+        Action::RenameTable { to } => breaks(
+            found,
+            "rename",
+            format!("{table} is {to} from the next moment on"),
+        ),
+        Action::RenameConstraint { .. } => found.push(
+            "rename",
+            Class::D,
+            Level::Notice,
+            "programs that name the constraint (ON CONFLICT ON CONSTRAINT, error handling) meet another name",
+        ),
+        Action::SetSchema => found.push(
+            "set-schema",
+            Class::D,
+            Level::Error,
+            format!("{table} is in another schema from the next moment on"),
+        ),
+        Action::SetType {
+            column,
+            to,
+            using,
+            collated,
+        } => set_type(world, table, column, to, (*using, *collated), found),
+        Action::SetDefault { .. } => found.push(
+            "set-default",
+            Class::D,
+            Level::Notice,
+            format!("INSERTs into {table} that leave the column out write another value"),
+        ),
+        Action::DropDefault { column }
+            if world.is_new_column(table, column)
+                && world.is_not_null(table, column) == Some(true) =>
+        {
+            found.push(
+                "add-required-column",
+                Class::D,
+                Level::Error,
+                format!("{column} is new, NOT NULL and without a default: INSERTs into {table} that do not know it fail"),
+            );
+        }
+        Action::DropDefault { column }
+            if world.comes_again(&again::Made::default(world, table, column)) =>
+        {
+            found.push(
+                "set-default",
+                Class::D,
+                Level::Notice,
+                format!("INSERTs into {table} that leave the column out write another value"),
+            );
+        }
+        Action::DropDefault { column } => found.push(
+            "drop-default",
+            Class::D,
+            Level::Error,
+            format!("INSERTs into {table} that leave {column} out write NULL or fail"),
+        ),
+        Action::SetNotNull { column } => set_not_null(world, table, column, found),
+        Action::DropNotNull { .. }
+        | Action::SetStatistics
+        | Action::SetStorage
+        | Action::SetCompression
+        | Action::ClusterOn
+        | Action::Owner
+        | Action::ReplicaIdentity
+        | Action::EnableTrigger { .. }
+        | Action::Options { .. } => {}
+        Action::DropExpression { column } => found.push(
+            "drop-default",
+            Class::D,
+            Level::Error,
+            format!("{table}.{column} is no longer computed: programs that do not write it leave NULL"),
+        ),
+        Action::NoInherit { parent } => breaks(
+            found,
+            "detach-partition",
+            format!("queries on {parent} lose the rows of {table}"),
+        ),
+        Action::ChangeIdentity {
+            column,
+            dropped: true,
+        } => breaks(
+            found,
+            "identity-change",
+            format!("INSERTs that leave {table}.{column} out fail"),
+        ),
+        Action::AddIdentity { column } | Action::ChangeIdentity { column, .. } => found.push(
+            "identity-change",
+            Class::D,
+            Level::Warning,
+            format!("INSERTs that give {table}.{column}, or leave it out, may fail"),
+        ),
+        Action::SetExpression { column } => found.push(
+            "add-column-rewrite",
+            Class::B,
+            if world.is_small(table) {
+                Level::Notice
+            } else {
+                Level::Error
+            },
+            format!("{table} is rewritten for the new expression of {column}"),
+        ),
+        Action::AddConstraint { constraint } => add_constraint(world, table, constraint, found),
+        Action::DropConstraint { constraint, .. } => drop_constraint(world, table, constraint, found),
+        Action::ValidateConstraint { constraint } => {
+            if let Some(other) = references(world, table, constraint) {
+                found.lock(&other, LockMode::RowShare);
+            }
+            found.long |= !world.is_small(table);
+        }
+        Action::AlterConstraint {
+            constraint,
+            enforced,
+        } => {
+            if *enforced {
+                if let Some(other) = references(world, table, constraint) {
+                    found.lock(&other, LockMode::ShareRowExclusive);
+                }
+                found.push(
+                    "add-constraint-scan",
+                    Class::B,
+                    if world.is_small(table) {
+                        Level::Notice
+                    } else {
+                        Level::Error
+                    },
+                    format!("every row of {table} is checked"),
+                );
+            }
+        }
+        Action::AttachPartition { partition, bound } => {
+            partition::attach(world, table, partition, bound.as_ref(), found);
+        }
+        Action::DetachPartition {
+            concurrently,
+            finalize,
+            partition,
+        } => {
+            let default = world
+                .relation(table)
+                .and_then(|relation| relation.default_partition.as_ref());
+            if *concurrently && let Some(default) = default {
+                found.push(
+                    "detach-not-concurrent",
+                    Class::E,
+                    Level::Error,
+                    format!("the server refuses it (55000) beside the default partition {default}"),
+                );
+            }
+            if !concurrently && !finalize {
+                found.push(
+                    "detach-not-concurrent",
+                    Class::B,
+                    Level::Error,
+                    format!("readers and writers of {table} wait"),
+                );
+            }
+            found.push(
+                "detach-partition",
+                Class::D,
+                Level::Warning,
+                format!("queries on {table} lose the rows of {partition}"),
+            );
+        }
+        Action::Inherit { parent } => found.push(
+            "replace-view",
+            Class::D,
+            Level::Warning,
+            format!("queries on {parent} gain the rows of {table}"),
+        ),
+        Action::DisableTrigger { name } => breaks(
+            found,
+            "disable-trigger",
+            format!("what {name} keeps up on {table} is no longer kept up"),
+        ),
+        Action::EnableRowSecurity | Action::ForceRowSecurity => breaks(
+            found,
+            "row-security",
+            format!("roles without a policy see no row of {table}"),
+        ),
+        Action::DisableRowSecurity => breaks(
+            found,
+            "row-security",
+            format!("every role sees all rows of {table}"),
+        ),
+        Action::SetLogged { .. } => found.push(
+            "set-logged",
+            Class::E,
+            Level::Error,
+            format!("{table} is rewritten"),
+        ),
+        Action::SetAccessMethod | Action::SetTablespace => found.push(
+            "set-storage-place",
+            Class::E,
+            Level::Error,
+            format!("{table} is copied"),
+        ),
+        Action::Other { what } => found.push(
+            "unknown-statement",
+            Class::E,
+            Level::Error,
+            format!("ALTER TABLE … {what} is not known to this release"),
+        ),
+    }
+}

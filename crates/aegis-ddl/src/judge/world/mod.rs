@@ -1,0 +1,464 @@
+//! What is known while a set of files is read: what the catalog says, and what the set itself has made so far. A table that the set
+//! makes is not live: nobody reads or writes it yet.
+
+mod domains;
+mod proofs;
+mod said;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use aegis_catalog::{Catalog, Column, Name, Relation};
+
+use crate::form::{Expression, Term, TypeName};
+use crate::name::QualifiedName;
+
+/// Sizes up to this are small: a scan of them is short (16 MiB).
+pub const SMALL_BYTES: i64 = 16 * 1024 * 1024;
+
+#[derive(Debug)]
+pub(in crate::judge) struct World<'a> {
+    pub(in crate::judge) catalog: Option<&'a Catalog>,
+    pub(in crate::judge) server: u32,
+    /// What search_path names first.
+    schema: String,
+    /// What the files are judged with.
+    schema_at_first: &'a str,
+    pub(in crate::judge) fresh: bool,
+    new: BTreeSet<Name>,
+    /// Constraints that the set added NOT VALID, by table and name.
+    not_valid: BTreeMap<(Name, String), NotValid>,
+    /// Columns whose NOT NULL the set has proven by a validated CHECK, with that CHECK's name.
+    proven: BTreeSet<(Name, String, Option<String>)>,
+    /// Constraints that the set dropped: the catalog still has them.
+    dropped: BTreeSet<(Name, String)>,
+    /// Columns that the set let be NULL again.
+    nullable: BTreeSet<(Name, String)>,
+    /// Enum values that the set added, with their transaction.
+    values: Vec<(Name, String, usize)>,
+    /// Relations that the set dropped.
+    gone: BTreeSet<Name>,
+    new_types: BTreeSet<Name>,
+    new_functions: BTreeSet<Name>,
+    /// What the set said of tables, also of those that an earlier file of a plain folder made.
+    tables: BTreeMap<Name, Known>,
+    /// Domains that the set made.
+    domains: BTreeMap<Name, Domain>,
+    deployment: usize,
+    /// Bodies of functions that the set made: calling one runs it.
+    bodies: BTreeMap<Name, crate::form::Body>,
+    /// Whether functions of the set are marked STABLE or IMMUTABLE.
+    steady: BTreeMap<Name, bool>,
+    /// Functions whose bodies are being judged.
+    running: Vec<Name>,
+    /// Columns that this deployment added.
+    added: BTreeSet<(Name, String)>,
+    /// What later statements of this file make, and how often.
+    again: BTreeMap<crate::judge::again::Made, usize>,
+    /// Whether this statement and those around it are one transaction, as far as anybody knows.
+    pub(in crate::judge) together: bool,
+    /// Whether this statement says ONLY of its table.
+    pub(in crate::judge) only: bool,
+}
+
+/// What the set itself said of a table.
+#[derive(Debug, Default)]
+struct Known {
+    /// Types as the server prints them.
+    columns: BTreeMap<String, String>,
+    not_null: BTreeSet<String>,
+    keys: Vec<Vec<String>>,
+    /// A CHECK, or an index on an expression or with a condition: something that a change of type may touch.
+    hung: bool,
+    /// Whether CREATE TABLE was seen: then all its keys are known.
+    whole: bool,
+    /// Columns of PARTITION BY.
+    partition_by: Vec<String>,
+    /// What validated CHECKs say of its rows, with the CHECK's name.
+    terms: Vec<(Option<String>, Term)>,
+}
+
+/// A domain.
+#[derive(Debug, Clone)]
+pub(in crate::judge) struct Domain {
+    /// Whether it, or the domain below it, has a constraint.
+    pub(in crate::judge) constrained: bool,
+    /// What it is over.
+    pub(in crate::judge) base: TypeName,
+    /// Its default.
+    pub(in crate::judge) default: Option<Expression>,
+}
+
+/// What was added NOT VALID.
+#[derive(Debug, Clone)]
+struct NotValid {
+    proves: Option<String>,
+    terms: Vec<Term>,
+    transaction: usize,
+    deployment: usize,
+}
+
+impl<'a> World<'a> {
+    pub(in crate::judge) fn new(
+        catalog: Option<&'a Catalog>,
+        server: u32,
+        schema: &'a str,
+        fresh: bool,
+    ) -> Self {
+        Self {
+            catalog,
+            server,
+            schema: schema.to_owned(),
+            schema_at_first: schema,
+            fresh,
+            new: BTreeSet::new(),
+            not_valid: BTreeMap::new(),
+            proven: BTreeSet::new(),
+            dropped: BTreeSet::new(),
+            nullable: BTreeSet::new(),
+            values: Vec::new(),
+            gone: BTreeSet::new(),
+            new_types: BTreeSet::new(),
+            new_functions: BTreeSet::new(),
+            tables: BTreeMap::new(),
+            domains: BTreeMap::new(),
+            deployment: 0,
+            bodies: BTreeMap::new(),
+            steady: BTreeMap::new(),
+            running: Vec::new(),
+            added: BTreeSet::new(),
+            again: BTreeMap::new(),
+            together: true,
+            only: false,
+        }
+    }
+
+    /// A file that is deployed by itself begins: what earlier files made is live now. What they said of it is still known.
+    pub(in crate::judge) fn deploys(&mut self) {
+        self.deployment += 1;
+        self.new.clear();
+        self.new_types.clear();
+        self.new_functions.clear();
+        self.added.clear();
+        self.schema = self.schema_at_first.to_owned();
+    }
+
+    /// SET search_path.
+    pub(in crate::judge) fn searches(&mut self, schema: &str) {
+        if schema != "$user" {
+            schema.clone_into(&mut self.schema);
+        }
+    }
+
+    /// A file begins: what its statements make.
+    pub(in crate::judge) fn begins(&mut self, made: BTreeMap<crate::judge::again::Made, usize>) {
+        self.again = made;
+    }
+
+    /// One of those was made.
+    pub(in crate::judge) fn passed(&mut self, made: &crate::judge::again::Made) {
+        if let Some(count) = self.again.get_mut(made) {
+            *count = count.saturating_sub(1);
+        }
+    }
+
+    /// Whether this statement or a later one of the file makes it again.
+    pub(in crate::judge) fn comes_again(&self, made: &crate::judge::again::Made) -> bool {
+        self.again.get(made).is_some_and(|count| *count > 0)
+    }
+
+    /// A function of the set.
+    pub(in crate::judge) fn said_body(
+        &mut self,
+        name: &QualifiedName,
+        steady: bool,
+        body: &crate::form::Body,
+    ) {
+        let name = self.name(name);
+        self.steady.insert(name.clone(), steady);
+        self.bodies.insert(name, body.clone());
+    }
+
+    /// The body of a function that the set made, unless it is the one that is being judged.
+    pub(in crate::judge) fn enter(&mut self, name: &QualifiedName) -> Option<crate::form::Body> {
+        let name = self.name(name);
+        if self.running.contains(&name) {
+            return None;
+        }
+        let body = self.bodies.get(&name)?.clone();
+        self.running.push(name);
+        Some(body)
+    }
+
+    pub(in crate::judge) fn leave(&mut self) {
+        self.running.pop();
+    }
+
+    /// Whether this deployment added the column: programs of the version before do not know it.
+    pub(in crate::judge) fn is_new_column(&self, table: &QualifiedName, column: &str) -> bool {
+        self.added.contains(&(self.name(table), column.to_owned()))
+    }
+
+    pub(in crate::judge) fn added_column(&mut self, table: &QualifiedName, column: &str) {
+        let name = self.name(table);
+        self.added.insert((name, column.to_owned()));
+    }
+
+    pub(in crate::judge) fn name(&self, name: &QualifiedName) -> Name {
+        name.resolve(&self.schema)
+    }
+
+    /// Whether programs may be using it.
+    pub(in crate::judge) fn is_live(&self, name: &QualifiedName) -> bool {
+        !self.fresh && !self.new.contains(&self.name(name))
+    }
+
+    /// Whether a scan of it is short. Unknown size is not.
+    pub(in crate::judge) fn is_small(&self, name: &QualifiedName) -> bool {
+        self.bytes(name).is_some_and(|bytes| bytes <= SMALL_BYTES)
+    }
+
+    /// The same of a table without its heirs by INHERITS: an index or a key of it is not theirs.
+    pub(in crate::judge) fn is_small_alone(&self, name: &QualifiedName) -> bool {
+        self.relation(name)
+            .and_then(|relation| self.bytes_below(relation, false, 0))
+            .is_some_and(|bytes| bytes <= SMALL_BYTES)
+    }
+
+    /// With its indexes, partitions and, unless the statement says ONLY, heirs. None: not known.
+    pub(in crate::judge) fn bytes(&self, name: &QualifiedName) -> Option<i64> {
+        self.bytes_below(self.relation(name)?, !self.only, 0)
+    }
+
+    fn bytes_below(&self, relation: &Relation, heirs: bool, depth: usize) -> Option<i64> {
+        const DEPTH_MAX: usize = 16;
+        let own = relation.size.as_ref()?.total_bytes;
+        if depth > DEPTH_MAX {
+            return None;
+        }
+        let mut sum = own;
+        let catalog = self.catalog?;
+        for part in catalog.partitions_of(&relation.name) {
+            sum += self.bytes_below(part, heirs, depth + 1)?;
+        }
+        if heirs {
+            let inherits = |one: &&Relation| one.inherits.contains(&relation.name);
+            for heir in catalog.relations.iter().filter(inherits) {
+                sum += self.bytes_below(heir, heirs, depth + 1)?;
+            }
+        }
+        Some(sum)
+    }
+
+    pub(in crate::judge) fn relation(&self, name: &QualifiedName) -> Option<&'a Relation> {
+        let name = self.name(name);
+        self.catalog?.relation(&name)
+    }
+
+    pub(in crate::judge) fn column(
+        &self,
+        table: &QualifiedName,
+        column: &str,
+    ) -> Option<&'a Column> {
+        self.relation(table)?.column(column)
+    }
+
+    /// Whether a function of the set is marked steady. None: the set made none of this name.
+    pub(in crate::judge) fn said_steady(&self, name: &QualifiedName) -> Option<bool> {
+        self.steady.get(&self.name(name)).copied()
+    }
+
+    /// Whether an earlier file made the table.
+    pub(in crate::judge) fn is_older(&self, table: &QualifiedName) -> bool {
+        let name = self.name(table);
+        self.tables.get(&name).is_some_and(|known| known.whole) && !self.new.contains(&name)
+    }
+
+    /// Whether a table may be there already: nobody looked, or it is.
+    pub(in crate::judge) fn may_exist(&self, table: &QualifiedName) -> bool {
+        let name = self.name(table);
+        let unseen = self.catalog.is_none() && !self.fresh;
+        !self.gone.contains(&name)
+            && (unseen || self.relation(table).is_some() || self.is_older(table))
+    }
+
+    /// Whether the catalog or the set says what it is.
+    pub(in crate::judge) fn is_told(&self, table: &QualifiedName) -> bool {
+        self.relation(table).is_some() || self.tables.contains_key(&self.name(table))
+    }
+
+    /// Whether it is known to be partitioned.
+    pub(in crate::judge) fn is_partitioned(&self, table: &QualifiedName) -> bool {
+        !self.partition_by(table).is_empty()
+            || self
+                .relation(table)
+                .is_some_and(|relation| relation.partition_key.is_some())
+    }
+
+    /// A column's type as the server prints it: what the set said last, else what the catalog says.
+    pub(in crate::judge) fn type_of(&self, table: &QualifiedName, column: &str) -> Option<String> {
+        let said = self
+            .tables
+            .get(&self.name(table))
+            .and_then(|known| known.columns.get(column));
+        said.cloned()
+            .or_else(|| Some(self.column(table, column)?.data_type.clone()))
+    }
+
+    /// Whether the set, or the catalog, says that no NULL can be there.
+    pub(in crate::judge) fn is_not_null(
+        &self,
+        table: &QualifiedName,
+        column: &str,
+    ) -> Option<bool> {
+        if let Some(known) = self.tables.get(&self.name(table))
+            && known.columns.contains_key(column)
+        {
+            return Some(known.not_null.contains(column) || self.is_proven(table, column));
+        }
+        let may_be_null = (self.name(table), column.to_owned());
+        if self.nullable.contains(&may_be_null) {
+            return Some(false);
+        }
+        self.column(table, column)
+            .map(|known| known.not_null && known.not_null_valid)
+    }
+
+    /// Whether these columns hold a whole unique key. None: the table's keys are not known.
+    pub(in crate::judge) fn is_key(
+        &self,
+        table: &QualifiedName,
+        columns: &[String],
+    ) -> Option<bool> {
+        let name = self.name(table);
+        let holds = |key: &[String]| !key.is_empty() && key.iter().all(|one| columns.contains(one));
+        let said = self.tables.get(&name);
+        if said.is_some_and(|known| known.keys.iter().any(|key| holds(key))) {
+            return Some(true);
+        }
+        let Some(catalog) = self.catalog else {
+            return said.filter(|known| known.whole).map(|_| false);
+        };
+        catalog.relation(&name)?;
+        Some(catalog.indexes_of(&name).any(|index| {
+            let key: Option<Vec<String>> =
+                index.keys.iter().map(|key| key.column.clone()).collect();
+            index.unique
+                && index.valid
+                && index.predicate.is_none()
+                && key.is_some_and(|key| holds(&key))
+        }))
+    }
+
+    /// The columns by which a table is partitioned; empty: not known.
+    pub(in crate::judge) fn partition_by(&self, table: &QualifiedName) -> Vec<String> {
+        if let Some(known) = self.tables.get(&self.name(table))
+            && !known.partition_by.is_empty()
+        {
+            return known.partition_by.clone();
+        }
+        self.relation(table)
+            .and_then(|relation| relation.partition_key.as_deref())
+            .map_or_else(Vec::new, crate::judge::partition::key_columns)
+    }
+
+    /// Tables that foreign keys of this one point at: dropping it locks them too.
+    pub(in crate::judge) fn referenced_by(&self, table: &QualifiedName) -> Vec<QualifiedName> {
+        let name = self.name(table);
+        self.catalog
+            .into_iter()
+            .flat_map(|catalog| catalog.constraints_of(&name))
+            .filter_map(|one| one.references.clone())
+            .filter(|other| *other != name)
+            .map(|other| QualifiedName {
+                schema: Some(other.schema),
+                name: other.name,
+            })
+            .collect()
+    }
+
+    /// Whether the catalog was read and has no such relation, index or sequence.
+    pub(in crate::judge) fn is_absent(&self, name: &QualifiedName) -> bool {
+        let name = self.name(name);
+        self.catalog.is_some_and(|catalog| {
+            catalog.relation(&name).is_none()
+                && catalog.index(&name).is_none()
+                && catalog.sequence(&name).is_none()
+        })
+    }
+
+    pub(in crate::judge) fn made(&mut self, name: &QualifiedName) {
+        let name = self.name(name);
+        self.gone.remove(&name);
+        self.new.insert(name);
+    }
+
+    pub(in crate::judge) fn gone(&mut self, name: &QualifiedName) {
+        let name = self.name(name);
+        self.new.remove(&name);
+        self.tables.remove(&name);
+        self.proven.retain(|(of, _, _)| *of != name);
+        self.gone.insert(name);
+    }
+
+    pub(in crate::judge) fn renamed(&mut self, from: &QualifiedName, to: &str) {
+        let from = self.name(from);
+        let to = Name::new(from.schema.clone(), to);
+        if let Some(known) = self.tables.remove(&from) {
+            self.tables.insert(to.clone(), known);
+        }
+        if self.new.remove(&from) {
+            self.new.insert(to);
+        }
+    }
+
+    pub(in crate::judge) fn made_type(&mut self, name: &QualifiedName) {
+        let name = self.name(name);
+        self.new_types.insert(name);
+    }
+
+    pub(in crate::judge) fn is_new_type(&self, name: &QualifiedName) -> bool {
+        self.fresh || self.new_types.contains(&self.name(name))
+    }
+
+    pub(in crate::judge) fn made_function(&mut self, name: &QualifiedName) {
+        let name = self.name(name);
+        self.new_functions.insert(name);
+    }
+
+    pub(in crate::judge) fn is_new_function(&self, name: &QualifiedName) -> bool {
+        self.fresh || self.new_functions.contains(&self.name(name))
+    }
+
+    /// Whether the function exists before the set. None: not known here.
+    pub(in crate::judge) fn has_function(&self, name: &QualifiedName) -> Option<bool> {
+        let name = self.name(name);
+        Some(
+            self.catalog?
+                .functions
+                .iter()
+                .any(|function| function.name == name),
+        )
+    }
+
+    pub(in crate::judge) fn added_value(
+        &mut self,
+        of: &QualifiedName,
+        value: &str,
+        transaction: usize,
+    ) {
+        let of = self.name(of);
+        self.values.push((of, value.to_owned(), transaction));
+    }
+
+    /// Values added in this transaction.
+    pub(in crate::judge) fn values_in(&self, transaction: usize) -> Vec<String> {
+        self.values
+            .iter()
+            // Of a type that the transaction made too it is fine from 18 on (measured).
+            .filter(|(of, _, added)| {
+                *added == transaction && (self.server < 18 || !self.new_types.contains(of))
+            })
+            .map(|(_, value, _)| value.clone())
+            .collect()
+    }
+}
