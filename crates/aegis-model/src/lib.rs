@@ -14,6 +14,8 @@ pub mod outcome;
 pub mod protocol;
 pub mod state;
 pub mod trace;
+#[cfg(test)]
+mod words;
 pub mod worker;
 
 pub use cause::{CancelCause, Cause};
