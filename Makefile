@@ -47,8 +47,12 @@ skew: ## chaos with the program of before the schema moved as every second worke
 	@scripts/prepare demo
 	@scripts/skew
 
-mutants: ## mistakes made in the SQL one by one, and which check notices each, with the score; AEGIS_MUTANTS=worker/renew,aegis.reap for some
+mutants: ## mistakes made in the SQL one by one, and which check notices each, with the score; AEGIS_MUTANTS=worker/renew,aegis.reap for some; PG=18
+ifeq ($(PG),18)
+	@scripts/test-pg18 mutants
+else
 	cargo test --locked --package aegis-store --test it -- --include-ignored --nocapture --test-threads 1 mutants::
+endif
 
 fuzz: ## what reads bytes from outside, a minute each: libFuzzer where it is there; SECONDS_EACH=n
 	@scripts/fuzz

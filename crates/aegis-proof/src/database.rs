@@ -98,6 +98,7 @@ impl World {
         row.rev += 1;
         let held = Held {
             task,
+            tenant: row.tenant,
             owner: process.worker,
             claim,
             epoch: row.epoch,
@@ -137,6 +138,7 @@ impl World {
             && row.lineage == Some(today);
         self.executions[execution].held = mine.then_some(Held {
             task,
+            tenant: row.tenant,
             owner: worker,
             claim,
             epoch: row.epoch,

@@ -29,9 +29,26 @@ fn id(number: u8) -> Uuid {
 }
 
 impl World {
+    /// The row that a write of this claim is about.
+    fn row_of(&self, bounds: &Bounds, held: &Held) -> usize {
+        let by_owner = |task: &Task| {
+            task.owner == Some(held.owner) && task.epoch == held.epoch && task.rev == held.rev
+        };
+        let found = bounds
+            .has(Mutant::RowsByOwner)
+            .then(|| self.database.tasks.iter().position(by_owner));
+        found.flatten().unwrap_or(usize::from(held.task))
+    }
+
     /// The guard, over the row as it is now, with what a mutant does not look at made equal before.
-    fn judge(&self, bounds: &Bounds, held: &Held, sent: Sent) -> Result<(), FenceReason> {
-        let task = &self.database.tasks[usize::from(held.task)];
+    fn judge(
+        &self,
+        bounds: &Bounds,
+        held: &Held,
+        at: usize,
+        sent: Sent,
+    ) -> Result<(), FenceReason> {
+        let task = &self.database.tasks[at];
         let mut row = Row {
             state: task.state,
             owner: task.owner.map(id),
@@ -66,6 +83,10 @@ impl World {
                 row.epoch = ours.epoch;
             }
         }
+        if bounds.has(Mutant::RowsByOwner) {
+            // As of one acquire call, which gives its id to all that it claims.
+            row.claim_id = Some(ours.claim_id);
+        }
         let live = if bounds.has(Mutant::NoLease) || bounds.has(Mutant::FenceIsEpoch) {
             true
         } else if bounds.has(Mutant::SnapshotLease) {
@@ -86,16 +107,19 @@ impl World {
         sent: Sent,
         protocol: u8,
     ) -> Answer {
-        if self.judge(bounds, held, sent).is_err() {
+        let at = self.row_of(bounds, held);
+        if self.judge(bounds, held, at, sent).is_err() {
             return Answer::Fenced;
         }
-        let at = usize::from(held.task);
         let now = self.now;
         let row = &self.database.tasks[at];
         let truly_mine = row.claim == Some(held.claim)
             && row.rev == held.rev
             && row.lineage == Some(self.database.lineage)
             && held.lineage == self.database.lineage;
+        if row.tenant != held.tenant {
+            self.breaks(Invariant::TenantFence);
+        }
         if !truly_mine {
             self.breaks(Invariant::SingleWriter);
         }

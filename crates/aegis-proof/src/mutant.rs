@@ -9,6 +9,8 @@ pub enum Mutant {
     FenceIsOwnerAndEpoch,
     /// The guard compares the owner alone.
     FenceIsOwner,
+    /// A write finds its row among those of its owner, not by the task's id.
+    RowsByOwner,
     /// The guard does not look at the lease.
     NoLease,
     /// The lease is judged by the clock of the moment the statement was sent.

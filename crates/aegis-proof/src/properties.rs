@@ -1,7 +1,7 @@
 //! The invariants, by the names of the reference (`RL-I1` to `RL-I15`), and what a useful exploration must have reached.
 //!
-//! RL-I7 (one key whatever the epoch) is broken by [`crate::Mutant::KeyHasEpoch`] and shows as RL-I4. RL-I15 (tenants) has no
-//! place here: this protocol does not know tenants.
+//! RL-I7 (one key whatever the epoch) is broken by [`crate::Mutant::KeyHasEpoch`] and shows as RL-I4. RL-I15 is the part that
+//! is the engine's: what a claim writes is a row of the tenant whose task was claimed. Who may ask for what is a server's.
 
 use aegis_model::{Class, OperationState, State};
 use stateright::Property;
@@ -39,10 +39,12 @@ pub enum Invariant {
     AttemptBound,
     /// RL-I14: after a lost reply the caller acts on what it read back, not on a guess.
     UnknownRemains,
+    /// RL-I15: a claim's writes touch rows of the tenant whose task it is, and no other's.
+    TenantFence,
 }
 
 /// All of them, with their names.
-pub const INVARIANTS: [(Invariant, &str); 13] = [
+pub const INVARIANTS: [(Invariant, &str); 14] = [
     (Invariant::SingleWriter, "RL-I1 single writer"),
     (Invariant::LeaseAtWrite, "RL-I2 lease at write"),
     (Invariant::FenceMonotone, "RL-I3 fence monotone"),
@@ -56,6 +58,7 @@ pub const INVARIANTS: [(Invariant, &str); 13] = [
     (Invariant::Order, "RL-I12 order"),
     (Invariant::AttemptBound, "RL-I13 attempt bound"),
     (Invariant::UnknownRemains, "RL-I14 unknown remains"),
+    (Invariant::TenantFence, "RL-I15 tenant fence"),
 ];
 
 impl World {
@@ -154,7 +157,8 @@ pub(crate) fn all(model: &Protocol) -> Vec<Property<Protocol>> {
         Protocol,
         Order,
         AttemptBound,
-        UnknownRemains
+        UnknownRemains,
+        TenantFence
     ];
     properties.push(Property::sometimes(
         "a task succeeds",

@@ -40,6 +40,8 @@ pub(crate) struct Database {
 /// A task's row, its operation's row, and, when it has ended, what its history says.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Task {
+    /// Whose it is. Never changes; every task is another tenant's.
+    pub(crate) tenant: u8,
     pub(crate) state: State,
     pub(crate) owner: Option<u8>,
     pub(crate) claim: Option<u8>,
@@ -105,6 +107,8 @@ pub(crate) struct Execution {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Held {
     pub(crate) task: u8,
+    /// The tenant of the task at the claim.
+    pub(crate) tenant: u8,
     pub(crate) owner: u8,
     pub(crate) claim: u8,
     pub(crate) epoch: u8,
@@ -200,7 +204,8 @@ impl World {
             floor: 0,
             timeline: 1,
         };
-        let task = Task {
+        let task = |tenant| Task {
+            tenant,
             state: State::Ready,
             owner: None,
             claim: None,
@@ -231,7 +236,7 @@ impl World {
             .collect();
         let database = Database {
             lineage,
-            tasks: vec![task; usize::from(bounds.tasks)],
+            tasks: (0..bounds.tasks).map(task).collect(),
             workers: vec![
                 Worker {
                     state: WorkerState::Accepting,

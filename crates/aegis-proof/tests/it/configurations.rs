@@ -53,6 +53,20 @@ fn a_name_that_is_used_again() {
     }
 }
 
+/// RL-I15: two tasks of two tenants under one worker.
+#[test]
+fn two_tenants_of_one_worker() {
+    let found = explore(Bounds {
+        tasks: 2,
+        executions: vec![0, 0],
+        protocols: vec![1],
+        ticks: 2,
+        lost_replies: 0,
+        ..Bounds::small(Class::Fenced)
+    });
+    assert!(found.broken.is_empty(), "broken: {:?}", found.broken);
+}
+
 #[test]
 fn a_drain() {
     holds(Bounds {

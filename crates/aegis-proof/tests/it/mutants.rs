@@ -50,6 +50,21 @@ fn a_fence_of_the_owner_alone_where_names_are_used_again() {
     missed(bounds, Mutant::FenceIsOwner, &[Invariant::SingleWriter]);
 }
 
+/// RL-I15: two tenants' tasks under one worker.
+#[test]
+fn rows_that_are_found_by_their_owner() {
+    let bounds = Bounds {
+        tasks: 2,
+        executions: vec![0, 0],
+        protocols: vec![1],
+        crashes: 0,
+        lost_replies: 0,
+        ticks: 1,
+        ..Bounds::small(Class::Fenced)
+    };
+    missed(bounds, Mutant::RowsByOwner, &[Invariant::TenantFence]);
+}
+
 #[test]
 fn no_look_at_the_lease() {
     missed(

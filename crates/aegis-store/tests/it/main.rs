@@ -21,6 +21,7 @@ mod interleave_claim;
 mod interleave_write;
 mod lane_check;
 mod life;
+mod limits;
 mod lineage;
 mod mutants;
 mod observe;

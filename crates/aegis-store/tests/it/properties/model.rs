@@ -13,6 +13,8 @@ use aegis_model::{
 };
 use uuid::Uuid;
 
+use super::moves::Verb;
+
 pub(super) const MAX_FAILURES: i32 = 3;
 pub(super) const MAX_CRASHES: i32 = 2;
 
@@ -33,7 +35,7 @@ pub(super) struct Operation {
 pub(super) struct Task {
     pub(super) state: State,
     pub(super) epoch: i64,
-    rev: i64,
+    pub(super) rev: i64,
     /// Who runs it, and under which claim.
     owner: Option<u128>,
     claim: Option<u128>,
@@ -44,6 +46,8 @@ pub(super) struct Task {
     /// The outcome that waits for its operations.
     pub(super) pending: Option<State>,
     pub(super) operations: BTreeMap<i16, Operation>,
+    /// Rows that its handlers have written in transactions of their own, each beside a guarded write.
+    pub(super) own: i64,
 }
 
 /// What an execution holds, as it believes.
@@ -56,6 +60,54 @@ pub(super) struct Hold {
     rev: i64,
     /// A write of its own has ended it.
     pub(super) over: bool,
+    /// Its last write's answer was lost. Until it has read back it does not know what the model knows (RL-I14).
+    pub(super) unknown: Option<Unknown>,
+    /// It has been told that its claim is over.
+    pub(super) told: bool,
+}
+
+/// A write whose answer was lost.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Unknown {
+    pub(super) verb: Verb,
+    /// What it really came to.
+    pub(super) came: Came,
+    /// Where the task stood then, at which epoch and rev.
+    stood: (State, i64, i64),
+}
+
+/// What an execution must hear when it asks what became of its write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Heard {
+    Applied,
+    /// It was not: it is sent again, and comes to this.
+    NotApplied(Came),
+    /// This write ended the claim, and nothing has happened since.
+    Ended(Came),
+    /// The claim is over, by this write or by somebody else.
+    Over {
+        applied: bool,
+    },
+}
+
+impl Heard {
+    pub(super) const WORDS: [&'static str; 5] = [
+        "applied",
+        "ended",
+        "not applied",
+        "over, and applied before",
+        "over, and never applied",
+    ];
+
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::Applied => "applied",
+            Self::Ended(_) => "ended",
+            Self::NotApplied(_) => "not applied",
+            Self::Over { applied: true } => "over, and applied before",
+            Self::Over { applied: false } => "over, and never applied",
+        }
+    }
 }
 
 /// A place for a worker: its incarnation now.
@@ -63,6 +115,7 @@ pub(super) struct Hold {
 pub(super) struct Slot {
     incarnation: u128,
     pub(super) expired: bool,
+    pub(super) draining: bool,
 }
 
 /// What a write came to.
@@ -89,6 +142,10 @@ pub(super) struct Model {
     pub(super) came: Option<Came>,
     /// The tasks of the last claim, in their order of submission.
     pub(super) claimed: Vec<usize>,
+    /// What the last execution that asked must have heard.
+    pub(super) heard: Option<Heard>,
+    /// The write that it asked about.
+    pub(super) resumed: Option<Verb>,
 }
 
 impl Model {
@@ -96,6 +153,7 @@ impl Model {
         let slot = |incarnation| Slot {
             incarnation,
             expired: false,
+            draining: false,
         };
         Self {
             tasks: Vec::new(),
@@ -104,6 +162,8 @@ impl Model {
             ids: 2,
             came: None,
             claimed: Vec::new(),
+            heard: None,
+            resumed: None,
         }
     }
 
@@ -123,6 +183,7 @@ impl Model {
             cancel: false,
             pending: None,
             operations: BTreeMap::new(),
+            own: 0,
         });
     }
 
@@ -153,9 +214,10 @@ impl Model {
         let Slot {
             incarnation,
             expired,
+            draining,
         } = self.slots[slot];
         self.claimed = self.ready(suspects);
-        if expired || (suspects && !self.runs(slot).is_empty()) {
+        if expired || draining || (suspects && !self.runs(slot).is_empty()) {
             self.claimed.clear();
         }
         let claim = self.fresh();
@@ -172,6 +234,8 @@ impl Model {
                 epoch: task.epoch,
                 rev: task.rev,
                 over: false,
+                unknown: None,
+                told: false,
             });
         }
     }
@@ -185,12 +249,18 @@ impl Model {
             for task in self.runs(slot) {
                 self.tasks[task].end_attempt(Cause::Crash, false);
             }
-            let incarnation = self.fresh();
-            self.slots[slot] = Slot {
-                incarnation,
-                expired: false,
-            };
+            self.replace(slot);
         }
+    }
+
+    /// Another incarnation takes the place of one that is lost or has left.
+    pub(super) fn replace(&mut self, slot: usize) {
+        let incarnation = self.fresh();
+        self.slots[slot] = Slot {
+            incarnation,
+            expired: false,
+            draining: false,
+        };
     }
 
     pub(super) fn promote(&mut self) {
@@ -233,6 +303,47 @@ impl Model {
 
     pub(super) fn save(&mut self, hold: usize) -> Came {
         self.moved(hold)
+    }
+
+    pub(super) fn save_beside_own(&mut self, hold: usize) -> Came {
+        self.tasks[self.holds[hold].task].own += 1;
+        self.moved(hold)
+    }
+
+    /// The answer to a write was lost, which came to this.
+    pub(super) fn lose(&mut self, hold: usize, verb: Verb, came: Came) {
+        let stood = self.tasks[self.holds[hold].task].stands();
+        self.holds[hold].unknown = Some(Unknown { verb, came, stood });
+    }
+
+    fn is_current(&self, hold: usize) -> bool {
+        let hold = &self.holds[hold];
+        let task = &self.tasks[hold.task];
+        task.state == State::Running && task.claim == Some(hold.claim) && task.epoch == hold.epoch
+    }
+
+    /// An execution asks what became of its write, and sends again what was not applied.
+    pub(super) fn resume(&mut self, hold: usize, write: impl FnOnce(&mut Self, Verb) -> Came) {
+        let Some(Unknown { verb, came, stood }) = self.holds[hold].unknown.take() else {
+            return;
+        };
+        self.resumed = Some(verb);
+        let applied = matches!(came, Came::Applied | Came::Ended(..));
+        let untouched = self.tasks[self.holds[hold].task].stands() == stood;
+        self.heard = Some(if !self.is_current(hold) {
+            self.holds[hold].told = true;
+            match came {
+                Came::Ended(..) if untouched => Heard::Ended(came),
+                _ => Heard::Over { applied },
+            }
+        } else if applied {
+            Heard::Applied
+        } else {
+            Heard::NotApplied(match self.judge(hold, false) {
+                Ok(()) => write(self, verb),
+                Err(reason) => Came::Fenced(reason),
+            })
+        });
     }
 
     pub(super) fn dispatch(&mut self, hold: usize, class: Class) -> Came {
@@ -317,6 +428,10 @@ impl Task {
             Ok(state) => self.state = state,
             Err(illegal) => panic!("the model itself breaks the table: {illegal}"),
         }
+    }
+
+    fn stands(&self) -> (State, i64, i64) {
+        (self.state, self.epoch, self.rev)
     }
 
     pub(super) fn open(&self) -> usize {
