@@ -2,6 +2,7 @@
 
 use aegis_backfill::job::JobError;
 use aegis_backfill::pass::PassError;
+use aegis_backfill::sync::SyncError;
 
 use crate::change::Problems;
 use crate::ledger::LedgerError;
@@ -127,7 +128,7 @@ pub enum RunError {
         /// The change.
         change: String,
         /// What does not fit.
-        source: aegis_backfill::sync::SyncError,
+        source: SyncError,
     },
     /// The backfill.
     #[error(transparent)]
@@ -153,11 +154,21 @@ pub enum RunError {
         /// Which part.
         what: &'static str,
     },
+    /// The connection was lost while a command of the runner was in the air.
+    #[error(
+        "the connection was lost ({said}) and the answer to {what} did not arrive: it is done whole or not at all. Run again: the next run looks, and goes on from there"
+    )]
+    NoAnswer {
+        /// What was sent.
+        what: String,
+        /// What the connection said.
+        said: String,
+    },
     /// SIGTERM or Ctrl-C.
     #[error("interrupted; what was under way was cancelled, and the ledger says how it stands")]
     Interrupted,
     /// The session.
-    #[error("the session was lost or refused a command of the runner")]
+    #[error("a command of the runner was not done")]
     Database(#[from] tokio_postgres::Error),
 }
 
@@ -174,31 +185,58 @@ impl RunError {
             }
             below = cause.source();
         }
+        if self.is_lost() {
+            return format!(
+                "the connection was lost; no statement and no COMMIT was in the air, and what was done is in the ledger. Run again: {text}"
+            );
+        }
         text
+    }
+
+    /// Whether the connection was lost where nothing was in the air that could be half done.
+    pub fn is_lost(&self) -> bool {
+        super::lost::is_lost_below(self)
     }
 
     /// The exit code of the design page.
     pub fn exit_code(&self) -> u8 {
         match self {
+            lost if lost.is_lost() => 17,
             Self::Folder(problems) => problems.exit_code(),
             Self::NotRun { .. }
             | Self::OutOfOrder(_)
-            | Self::Sync { .. }
+            | Self::Sync {
+                source:
+                    SyncError::NoTable { .. }
+                    | SyncError::NoColumn { .. }
+                    | SyncError::Column { .. }
+                    | SyncError::Expression { .. }
+                    | SyncError::Unresolved { .. },
+                ..
+            }
             | Self::Pass(PassError::Asked(_) | PassError::Word { .. }) => 2,
             Self::Mutex(MutexError::Busy { .. }) => 10,
             Self::Edited(_) => 11,
             Self::Shape { .. } => 12,
             Self::Class { .. } => 13,
             Self::LockBudget { .. } => 14,
-            Self::Unknown { .. } | Self::Structure(StructureError::Unprovable { .. }) => 15,
+            Self::Unknown { .. }
+            | Self::NoAnswer { .. }
+            | Self::Structure(StructureError::Unprovable { .. }) => 15,
             Self::Ledger(LedgerError::Fenced { .. }) => 16,
             Self::Session(_) | Self::Mutex(MutexError::NotHeld) => 17,
             Self::Evidence(_) | Self::NotZero { .. } | Self::Pass(PassError::Touched { .. }) => 18,
             Self::Backfill(error) => of_job(error),
             Self::AheadRefused { .. } | Self::TooOld(_) => 19,
-            Self::Requires(_) => 21,
+            Self::Sync {
+                source: SyncError::Untrusted { .. },
+                ..
+            }
+            | Self::Requires(_)
+            | Self::Pass(PassError::Untrusted(_)) => 21,
             Self::Interrupted => 22,
             Self::Sql { .. }
+            | Self::Sync { .. }
             | Self::Mutex(_)
             | Self::Ledger(_)
             | Self::Structure(_)

@@ -9,6 +9,7 @@ pub mod data;
 mod error;
 mod fresh;
 mod locks;
+pub(crate) mod lost;
 mod outside;
 mod ready;
 mod step;
@@ -37,7 +38,7 @@ use watch::Watch;
 
 pub use error::RunError;
 pub(crate) use locks::Wanted;
-pub(crate) use sync::PLACE as SYNC;
+pub(crate) use sync::{PLACE as SYNC, begin as begin_sync};
 
 /// How patiently locks are asked for.
 #[derive(Debug, Clone, Copy)]
@@ -175,8 +176,7 @@ pub async fn interrupted(held: &mut Held) -> Result<(), RunError> {
         "outcome": "interrupted", "interrupted": steps, "exit_code": RunError::Interrupted.exit_code(), "epoch": who.epoch,
     } });
     ledger::event(&transaction, &who, &event).await?;
-    transaction.commit().await?;
-    Ok(())
+    lost::commit(transaction, "the end of an interrupted run").await
 }
 
 async fn open_lines(
@@ -197,6 +197,9 @@ async fn open_lines(
         && let Some(change) = floor::too_old(&held.session.client, set).await?
     {
         return Err(RunError::TooOld(change));
+    }
+    if !fresh && held.who.ledger == LedgerName::Application {
+        crate::sync::whole(&held.session.client, set, &stands).await?;
     }
     if let Some(done) = refused(&stands, phase, held.ledger.dev, fresh)? {
         return Ok(Summary {
@@ -246,7 +249,7 @@ async fn open_lines(
         for (_, change) in gone.filter(|_| who.ledger == LedgerName::Application) {
             switch::born(&transaction, change, &who.release, &who.by).await?;
         }
-        transaction.commit().await?;
+        lost::commit(transaction, "the end of a fresh database").await?;
     }
     let summary = Summary {
         outcome: if done_lines > 0 {
@@ -451,7 +454,7 @@ async fn of_line(
     let transaction = held.session.client.transaction().await?;
     ledger::fence(&transaction, &held.who).await?;
     ledger::phase_done(&transaction, &line.at, &line.sha256, ordinal, &held.who).await?;
-    transaction.commit().await?;
+    lost::commit(transaction, "a phase that is whole").await?;
     tell(
         &mut held.session.client,
         &held.who,
@@ -511,8 +514,7 @@ async fn tell_all(
     let transaction = client.transaction().await?;
     ledger::fence(&transaction, who).await?;
     ledger::events(&transaction, who, events).await?;
-    transaction.commit().await?;
-    Ok(())
+    lost::commit(transaction, "events").await
 }
 
 async fn tell(
@@ -525,6 +527,5 @@ async fn tell(
     let transaction = client.transaction().await?;
     ledger::fence(&transaction, who).await?;
     ledger::event(&transaction, who, &event).await?;
-    transaction.commit().await?;
-    Ok(())
+    lost::commit(transaction, "an event").await
 }

@@ -12,7 +12,7 @@ use serde_json::Value;
 use tokio_postgres::{Client, Transaction};
 
 use super::watch::{Watch, watched};
-use super::{RunError, Work};
+use super::{RunError, Work, lost};
 use crate::ledger::{self, StepState, Who};
 use crate::structure::{
     Detach, IndexStanding, Reach, before, detach, expected_index, leftovers_of_reindex,
@@ -97,7 +97,7 @@ async fn guarded(
                 .await?;
             let said = Some("found as it should be");
             ledger::write(&transaction, &step, StepState::Reconciled, who, None, said).await?;
-            transaction.commit().await?;
+            lost::commit(transaction, "a step that was found done").await?;
             return Ok(StepState::Reconciled);
         }
         Found::Half(rest) => text = rest,
@@ -114,7 +114,7 @@ async fn guarded(
     let said = words(&left);
     let said = said.as_deref();
     ledger::write(&transaction, &step, StepState::Intent, who, None, said).await?;
-    transaction.commit().await?;
+    lost::commit(transaction, "a step's intent").await?;
 
     if let Some(role) = work.run_as {
         client
@@ -124,14 +124,8 @@ async fn guarded(
     // A lock time-out would cut a concurrent build short for any old snapshot, and leave an invalid index.
     let made = watched(client, &text, outside.watch, &work.name(), who, told).await;
     if let Err(error) = made {
-        let Some(db) = super::step::answer(&error) else {
-            return Err(RunError::Unknown {
-                file: work.step.file.clone(),
-                line: work.statement.line,
-                why: format!(
-                    "the session was lost ({error}); run again: what is there tells how far it came"
-                ),
-            });
+        let Some(db) = lost::answer(&error) else {
+            return Err(lost::outside(work, &error));
         };
         let (said, code) = (db.message().to_owned(), db.code().code().to_owned());
         if work.run_as.is_some() {
@@ -166,7 +160,7 @@ async fn guarded(
         .record(&transaction, who, &work.name(), &reach)
         .await?;
     ledger::write(&transaction, &step, StepState::Applied, who, None, None).await?;
-    transaction.commit().await?;
+    lost::commit(transaction, "a step's verdict").await?;
     Ok(StepState::Applied)
 }
 
@@ -272,7 +266,8 @@ async fn drop_ours(client: &Client, now: &[String], before: &[String]) -> Result
     for index in now.iter().filter(|index| !before.contains(index)) {
         client
             .batch_execute(&format!("DROP INDEX CONCURRENTLY IF EXISTS {index}"))
-            .await?;
+            .await
+            .map_err(|error| lost::in_the_air(error, "the drop of a leftover of our own"))?;
         tracing::info!(%index, "a leftover of our own REINDEX was dropped");
     }
     Ok(())
@@ -391,7 +386,8 @@ async fn of_index(
         IndexStanding::Invalid { .. } if begun => {
             client
                 .batch_execute(&format!("DROP INDEX CONCURRENTLY IF EXISTS {}", name.sql()))
-                .await?;
+                .await
+                .map_err(|error| lost::in_the_air(error, "the drop of a leftover of our own"))?;
             tracing::info!(index = %name, "the leftover of our own build was dropped; it is built again");
             Ok(Found::Nothing)
         }

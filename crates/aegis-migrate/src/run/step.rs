@@ -4,10 +4,11 @@ use std::time::{Duration, Instant};
 
 use aegis_catalog::{Catalog, Scope, quote, read, read_within};
 use aegis_ddl::{Class, Context, Form, SourceFile, Statement, Verdict, judge};
-use tokio_postgres::error::{DbError, Severity, SqlState};
+use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, Transaction};
 
 use super::locks::Wanted;
+use super::lost::{self, answer, is_lost};
 use super::{Ladder, RunError, Work};
 use crate::change::Phase;
 use crate::contract::gate::{Gate, GateError};
@@ -86,13 +87,15 @@ async fn attempt(
     match inside(&transaction, works, wanted, who, fresh, ladder, gate).await {
         Ok(()) => {}
         Err(Refused::Run(error)) => {
-            transaction.rollback().await?;
+            // The first error is what is told, and a lost session needs no end.
+            transaction.rollback().await.ok();
             return Err(error);
         }
         Err(Refused::Locked(said)) => {
             transaction.rollback().await?;
             return Ok(Try::Locked(said));
         }
+        Err(Refused::Server(_, error, _)) if is_lost(&error) => return Err(error.into()),
         Err(Refused::Server(at, error, limit)) => {
             transaction.rollback().await?;
             let Some(db) = answer(&error) else {
@@ -143,24 +146,8 @@ async fn attempt(
                 sqlstate: code,
             })
         }
-        None => Err(RunError::Unknown {
-            file: work.step.file.clone(),
-            line: work.statement.line,
-            why: format!(
-                "the answer to COMMIT did not arrive ({error}); run again: the ledger, which is in the same commit, tells"
-            ),
-        }),
+        None => Err(lost::at_commit(work, &error)),
     }
-}
-
-/// What the server answered to a statement. None: the session is gone, also when the server could say so.
-pub(super) fn answer(error: &tokio_postgres::Error) -> Option<&DbError> {
-    let db = error.as_db_error()?;
-    let is_end = matches!(
-        db.parsed_severity(),
-        Some(Severity::Fatal | Severity::Panic)
-    );
-    (!is_end).then_some(db)
 }
 
 enum Refused {
@@ -169,6 +156,21 @@ enum Refused {
     Locked(String),
     /// By the server, at this statement, which had so long. Zero: for ever.
     Server(usize, tokio_postgres::Error, Duration),
+}
+
+impl Refused {
+    /// What came of a statement of a file.
+    fn statement(
+        work: &Work<'_>,
+        at: usize,
+        error: tokio_postgres::Error,
+        limit: Duration,
+    ) -> Self {
+        if is_lost(&error) {
+            return Self::Run(lost::at_work(work, &error));
+        }
+        Self::Server(at, error, limit)
+    }
 }
 
 impl<E: Into<RunError>> From<E> for Refused {
@@ -242,7 +244,7 @@ async fn inside(
         transaction
             .batch_execute(&work.statement.text)
             .await
-            .map_err(|error| Refused::Server(index, error, limit))?;
+            .map_err(|error| Refused::statement(work, index, error, limit))?;
         let reset = format!(
             "RESET ROLE; SET LOCAL statement_timeout = {}",
             bound.as_millis()
@@ -294,7 +296,7 @@ async fn in_one_go(
         transaction
             .batch_execute(&work.statement.text)
             .await
-            .map_err(|error| Refused::Server(index, error, Duration::ZERO))?;
+            .map_err(|error| Refused::statement(work, index, error, Duration::ZERO))?;
         let step = work.step_of(class);
         ledger::write(transaction, &step, StepState::Applied, who, None, None).await?;
     }
@@ -477,6 +479,5 @@ pub(super) async fn failed(
         Some(said),
     )
     .await?;
-    transaction.commit().await?;
-    Ok(())
+    lost::commit(transaction, "a step's failure in the ledger").await
 }

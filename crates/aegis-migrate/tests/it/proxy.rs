@@ -1,8 +1,8 @@
 //! A proxy before the test server that cuts one connection at one frame: what a killed process, or a lost network, is for the server.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use aegis_testkit::TestDb;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -32,11 +32,39 @@ pub(crate) enum Frame {
     Commit,
 }
 
+/// A frame of the client.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Sent {
+    /// Its type; a space where it has none.
+    pub(crate) kind: char,
+    /// The SQL of a query, or of a statement that is prepared.
+    pub(crate) sql: String,
+}
+
+impl Sent {
+    fn of(frame: &[u8], is_startup: bool) -> Self {
+        let kind = if is_startup {
+            ' '
+        } else {
+            char::from(frame[0])
+        };
+        let mut texts = frame.get(5..).unwrap_or_default().split(|byte| *byte == 0);
+        let sql = match kind {
+            'Q' => texts.next(),
+            'P' => texts.nth(1),
+            _ => None,
+        };
+        let sql = String::from_utf8_lossy(sql.unwrap_or_default()).into_owned();
+        Self { kind, sql }
+    }
+}
+
 /// A proxy for one connection.
 pub(crate) struct Proxy {
     /// How to connect to it.
     pub(crate) config: Config,
     seen: Arc<AtomicUsize>,
+    sent: Arc<Mutex<Vec<Sent>>>,
     forwards: tokio::task::JoinHandle<()>,
 }
 
@@ -58,14 +86,17 @@ impl Proxy {
             .dbname(real.get_dbname().unwrap());
         let seen = Arc::new(AtomicUsize::new(0));
         let counts = Arc::clone(&seen);
+        let sent = Arc::<Mutex<Vec<Sent>>>::default();
+        let hears = Arc::clone(&sent);
         let forwards = tokio::spawn(async move {
             let (client, _) = listener.accept().await.unwrap();
             // However it ends, both sides are closed with it.
-            forward(client, socket, which, number, place, &counts).await;
+            forward(client, socket, which, number, place, &counts, &hears).await;
         });
         Self {
             config,
             seen,
+            sent,
             forwards,
         }
     }
@@ -73,6 +104,11 @@ impl Proxy {
     /// Cuts now.
     pub(crate) fn end(&self) {
         self.forwards.abort();
+    }
+
+    /// All frames so far, the one at which it was cut as the last.
+    pub(crate) fn sent(&self) -> Vec<Sent> {
+        self.sent.lock().unwrap().clone()
     }
 
     /// Frames that were counted.
@@ -88,6 +124,7 @@ async fn forward(
     number: usize,
     place: Place,
     seen: &AtomicUsize,
+    sent: &Mutex<Vec<Sent>>,
 ) -> Option<()> {
     let server = UnixStream::connect(socket).await.ok()?;
     let (mut from_client, mut to_client) = client.into_split();
@@ -112,6 +149,7 @@ async fn forward(
     let mut is_startup = true;
     loop {
         let frame = frame(&mut from_client, is_startup).await?;
+        sent.lock().unwrap().push(Sent::of(&frame, is_startup));
         // A question for TLS comes before the startup, and has no type either.
         is_startup = is_startup && frame == SSL_REQUEST;
         let is_commit = frame.starts_with(b"Q") && frame.ends_with(b"COMMIT\0");

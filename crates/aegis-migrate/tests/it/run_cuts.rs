@@ -21,7 +21,7 @@ const COMMITS_MAX: usize = 100;
 /// Places, spread evenly over a run, at which it is killed.
 const KILLS: usize = 16;
 
-async fn ran_through(config: &Config, set: &Set, phase: Phase) -> Result<Summary, RunError> {
+pub(crate) async fn ran_through(config: &Config, set: &Set, phase: Phase) -> Result<Summary, RunError> {
     let name = RunName {
         run: "cut".to_owned(),
         by: "ana".to_owned(),
@@ -34,7 +34,7 @@ async fn ran_through(config: &Config, set: &Set, phase: Phase) -> Result<Summary
 }
 
 /// A database with rows that a step which ran twice would double.
-async fn stage() -> TestDb {
+pub(crate) async fn stage() -> TestDb {
     let db = used().await;
     db.admin
         .batch_execute("CREATE TABLE app.log (id int)")
@@ -43,7 +43,7 @@ async fn stage() -> TestDb {
     db
 }
 
-fn two_phases() -> Set {
+pub(crate) fn two_phases() -> Set {
     set(
         "ALTER TABLE users ADD COLUMN a int;\nINSERT INTO app.log (id) VALUES (1);",
         Some(
@@ -53,7 +53,7 @@ fn two_phases() -> Set {
 }
 
 /// After the run that was not cut: all of it, once, and nothing that nobody expects.
-async fn whole(db: &TestDb, what: &str) {
+pub(crate) async fn whole(db: &TestDb, what: &str) {
     let row = db
         .admin
         .query_one(

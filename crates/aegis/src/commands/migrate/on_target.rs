@@ -184,7 +184,7 @@ pub(crate) fn build_words(event: &Value) -> String {
 
 /// A runner's error with its exit code, and its page where it has one.
 pub(crate) fn failure(error: &RunError) -> Failure {
-    let failure = Failure::new(Exit::Migrate(error.exit_code()), chain(error));
+    let failure = Failure::new(Exit::Migrate(error.exit_code()), error.whole());
     match error {
         RunError::Edited(_) => failure.with_code(ErrorCode::HISTORY_EDITED),
         RunError::Requires(_) => failure.with_code(ErrorCode::REQUIRED_FIRST),
