@@ -177,6 +177,12 @@ impl Server {
         self.await_ready(&mut watchdog, log_start)
     }
 
+    /// Stops the server in order; [`Server::restart`] starts it again.
+    pub fn halt(&self) -> Result<(), Error> {
+        let mut watchdog = self.lock();
+        self.end_postmaster(&mut watchdog, |_, watchdog| watchdog.order("stop"))
+    }
+
     /// For tests: ends the postmaster by SIGKILL and waits until it is gone. [`Server::restart`]
     /// starts it again, through crash recovery.
     pub fn crash(&self) -> Result<(), Error> {

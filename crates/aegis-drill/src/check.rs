@@ -12,10 +12,15 @@ use crate::facts::{Facts, Move};
 use crate::history::{Event, Line};
 use crate::oracle::CLASSES;
 use crate::oracle::record::{Entry, What};
+use crate::tail::Tail;
 
 /// A statement that arrived in time and waited for a lock has to be judged after the wait. Nearer than this to the end of the
 /// lease, the guard's moment and the trigger's may lie on two sides of it, on a busy machine.
 const LATE_MS: i64 = 500;
+/// Above any wait and any lease, and below the jumps that are made.
+const JUMP_MS: i64 = 1_800_000;
+/// A request that left before a jump has arrived, or never will, so soon.
+const LIFE_NS: i64 = 5_000_000_000;
 const EXAMPLES_MAX: usize = 20;
 const RECONCILING: i16 = 4;
 const SUCCEEDED: i16 = 5;
@@ -30,6 +35,8 @@ pub struct Evidence {
     pub oracle: Vec<Entry>,
     /// What the database says.
     pub facts: Facts,
+    /// What each promotion took away.
+    pub tails: Vec<Tail>,
 }
 
 /// What was counted.
@@ -71,6 +78,34 @@ pub struct Found {
     pub parked: u64,
     /// Gates that closed while the worker held tasks.
     pub drains_with_tasks: u64,
+    /// Tasks with a newer checkpoint that a worker began which does not read it.
+    #[serde(default)]
+    pub incompatible: u64,
+    /// Accepted tasks that stood only in the tail that a promotion lost: no engine can have them, and nobody else lost them.
+    #[serde(default)]
+    pub lost_with_the_tail: u64,
+    /// Effects whose dispatch stood only in a lost tail, and was not made again.
+    #[serde(default)]
+    pub effects_without_ledger: u64,
+    /// Effects of queryable and blind operations whose dispatch was lost with the tail, beyond the first: sent again by a
+    /// database that had forgotten the first request.
+    #[serde(default)]
+    pub repeated_after_the_tail: BTreeMap<String, u64>,
+    /// Second effects of queryable operations over a jump of the database's clock, which ended their quiet period too early.
+    #[serde(default)]
+    pub doubled_over_a_jump: u64,
+    /// Moves of tasks that promotions lost.
+    #[serde(default)]
+    pub tail_rows: u64,
+    /// Late reports of claims from before a promotion that were refused after it.
+    #[serde(default)]
+    pub refused_after_promotion: u64,
+    /// Tasks that were taken back because the database's clock jumped past their lease.
+    #[serde(default)]
+    pub taken_over_at_a_jump: u64,
+    /// Writes under a lease that stood further ahead than any is given, because the clock had jumped back.
+    #[serde(default)]
+    pub longer_after_a_jump: u64,
     /// By cut and class: tasks, lost, doubled, waiting for a person.
     pub cuts: BTreeMap<String, BTreeMap<String, CutFound>>,
     /// The first of what is broken, for a person.
@@ -117,6 +152,7 @@ impl Found {
             + self.phantom
             + self.claims_after_drain
             + self.stranded
+            + self.incompatible
             + self
                 .cuts
                 .values()
@@ -149,10 +185,60 @@ pub fn check(evidence: &Evidence) -> Found {
     window(evidence, &mut found);
     outside(evidence, &effects, &mut found);
     moves(&evidence.facts.moves, &mut found);
+    for tail in &evidence.tails {
+        found.tail_rows += tail.rows;
+        let (stale, late, after_drain) = tail.wrong;
+        found.stale_accepted += stale;
+        found.late_accepted += late;
+        found.claims_after_drain += after_drain;
+        if tail.wrong != (0, 0, 0) {
+            found.example(|| {
+                format!(
+                    "in a lost tail: stale, late, after a drain: {:?}",
+                    tail.wrong
+                )
+            });
+        }
+    }
     reports(evidence, &mut found);
+    newer(evidence, &mut found);
     cuts(evidence, &effects, &mut found);
     found.drains_with_tasks = count(evidence.facts.drains.iter().filter(|one| one.held > 0));
     found
+}
+
+/// What moves alone tell.
+pub(crate) fn judge_moves(all: &[Move]) -> Found {
+    let mut found = Found::default();
+    moves(all, &mut found);
+    found
+}
+
+/// Who began tasks with a newer checkpoint than it reads.
+fn newer(evidence: &Evidence, found: &mut Found) {
+    let mut reads: HashSet<u32> = HashSet::new();
+    let mut saved: HashMap<Uuid, i64> = HashMap::new();
+    for line in &evidence.history {
+        match line.event {
+            Event::Reads { .. } => drop(reads.insert(line.pid)),
+            Event::NewerSaved { task } => drop(saved.insert(task, line.ns)),
+            _ => {}
+        }
+    }
+    for line in &evidence.history {
+        if let Event::Started { task } = line.event
+            && saved.get(&task).is_some_and(|ns| *ns < line.ns)
+            && !reads.contains(&line.pid)
+        {
+            found.incompatible += 1;
+            found.example(|| {
+                format!(
+                    "incompatible: task {task} was begun by process {}",
+                    line.pid
+                )
+            });
+        }
+    }
 }
 
 /// How many effects each operation had.
@@ -167,6 +253,10 @@ fn effects(oracle: &[Entry]) -> HashMap<&str, u64> {
 fn tasks(evidence: &Evidence, accepted: &HashSet<Uuid>, found: &mut Found) {
     let known: HashSet<Uuid> = evidence.facts.tasks.iter().map(|one| one.task).collect();
     for task in accepted.difference(&known) {
+        if evidence.tails.iter().any(|tail| tail.tasks.contains(task)) {
+            found.lost_with_the_tail += 1;
+            continue;
+        }
         found.lost += 1;
         found.example(|| format!("lost: task {task} was accepted and is nowhere"));
     }
@@ -217,19 +307,36 @@ fn outside(evidence: &Evidence, effects: &HashMap<&str, u64>, found: &mut Found)
         }
     }
     let in_window = in_window(evidence);
+    let over_a_jump = over_a_jump(evidence);
     for (operation, count) in effects {
-        if *count > 1 {
-            let class = class_of.get(operation).copied().unwrap_or("unknown");
-            // The frozen process sends once: a third effect is somebody else's.
-            if class == "queryable" && *count == 2 && in_window.contains(operation) {
-                continue;
+        let class = class_of.get(operation).copied().unwrap_or("unknown");
+        let mut beyond = count - 1;
+        // Nobody sent again but a database that had forgotten the first request; once for each time.
+        if matches!(class, "queryable" | "blind") {
+            let forgotten = forgotten(evidence, operation).min(beyond);
+            beyond -= forgotten;
+            if forgotten > 0 {
+                *found
+                    .repeated_after_the_tail
+                    .entry(class.to_owned())
+                    .or_default() += forgotten;
             }
-            *found.effects_doubled.entry(class.to_owned()).or_default() += count - 1;
+        }
+        // The frozen process sends once: a third effect is somebody else's.
+        if class == "queryable" && beyond == 1 && in_window.contains(operation) {
+            continue;
+        }
+        if class == "queryable" && beyond == 1 && over_a_jump.contains(operation) {
+            found.doubled_over_a_jump += 1;
+            continue;
+        }
+        if beyond > 0 {
+            *found.effects_doubled.entry(class.to_owned()).or_default() += beyond;
             found.example(|| format!("doubled: {class} operation {operation} has {count} effects"));
         }
     }
     for (operation, count) in sent {
-        if count > 1 && class_of.get(operation) == Some(&"blind") {
+        if class_of.get(operation) == Some(&"blind") && count > 1 + forgotten(evidence, operation) {
             found.blind_repeated += 1;
             found.example(|| {
                 format!("repeated: blind operation {operation} was sent {count} times")
@@ -244,6 +351,10 @@ fn outside(evidence: &Evidence, effects: &HashMap<&str, u64>, found: &mut Found)
         .collect();
     for operation in effects.keys() {
         if ledger.get(operation).is_none_or(|one| one.state == 0) {
+            if forgotten(evidence, operation) > 0 {
+                found.effects_without_ledger += 1;
+                continue;
+            }
             found.phantom += 1;
             found.example(|| {
                 format!("phantom: operation {operation} has an effect and no dispatch")
@@ -276,6 +387,42 @@ fn outside(evidence: &Evidence, effects: &HashMap<&str, u64>, found: &mut Found)
             });
         }
     }
+}
+
+/// How often the dispatch of an operation was lost with a tail.
+fn forgotten(evidence: &Evidence, operation: &str) -> u64 {
+    let tails = evidence.tails.iter();
+    count(tails.filter(|tail| tail.intents.contains(operation)))
+}
+
+/// Operations between whose first two effects, or a moment before, the database's clock jumped forward.
+fn over_a_jump(evidence: &Evidence) -> HashSet<&str> {
+    let jumps: Vec<i64> = evidence
+        .history
+        .iter()
+        .filter_map(|line| match line.event {
+            Event::DatabaseClock { moved_ms } if moved_ms > JUMP_MS => Some(line.ns),
+            _ => None,
+        })
+        .collect();
+    let mut first: HashMap<&str, i64> = HashMap::new();
+    let mut over = HashSet::new();
+    for entry in evidence
+        .oracle
+        .iter()
+        .filter(|one| one.what == What::Applied)
+    {
+        let operation = entry.operation.as_str();
+        let Some(before) = first.get(operation) else {
+            first.insert(operation, entry.ns);
+            continue;
+        };
+        let between = before - LIFE_NS..entry.ns;
+        if jumps.iter().any(|jump| between.contains(jump)) {
+            over.insert(operation);
+        }
+    }
+    over
 }
 
 /// Operations of the tasks whose process was frozen in the window.
@@ -322,6 +469,8 @@ fn window(evidence: &Evidence, found: &mut Found) {
 /// is a lease that is not there. One that ended while the statement waited is proof only when it is long over.
 fn is_late(one: &Move) -> bool {
     match (one.arrived_late_ms, one.late_ms) {
+        // No statement lasts so long: the clock was moved under it.
+        (Some(arrived), Some(seen)) if arrived <= 0 && seen - arrived > JUMP_MS => false,
         (Some(arrived), Some(seen)) => arrived > 0 || seen > LATE_MS,
         _ => true,
     }
@@ -361,8 +510,15 @@ fn moves(moves: &[Move], found: &mut Found) {
             found.late_accepted += 1;
             found.example(|| format!("late: task {task} was written after its lease: {one:?}"));
         }
+        if one.old_owner.is_some() && !takes_back && one.late_ms.is_some_and(|late| late < -JUMP_MS)
+        {
+            found.longer_after_a_jump += 1;
+        }
         if one.old_owner.is_some() && one.new_owner.is_none() && one.new_rev.is_some() && over > 0 {
             taken.insert(task);
+            if over > JUMP_MS {
+                found.taken_over_at_a_jump += 1;
+            }
         }
     }
 }
@@ -378,7 +534,12 @@ fn reports(evidence: &Evidence, found: &mut Found) {
                 report,
                 answer,
             } => match answer.as_str() {
-                "fenced" => found.stale_refused += 1,
+                "fenced" => {
+                    found.stale_refused += 1;
+                    if spans_promotion(evidence, *task, *epoch, line) {
+                        found.refused_after_promotion += 1;
+                    }
+                }
                 "applied" => {
                     let newer = evidence
                         .facts
@@ -410,6 +571,19 @@ fn reports(evidence: &Evidence, found: &mut Found) {
     }
     found.unknown_commits_resolved = counted.values().map(|counts| counts.0).sum();
     found.claims_repeated = counted.values().map(|counts| counts.1).sum();
+}
+
+/// Was this report's claim made before a promotion, and the report after it?
+fn spans_promotion(evidence: &Evidence, task: Uuid, epoch: i64, report: &Line) -> bool {
+    let claimed = evidence.history.iter().find(|line| {
+        line.pid == report.pid
+            && matches!(line.event, Event::Claimed { task: t, epoch: e } if t == task && e == epoch)
+    });
+    claimed.is_some_and(|claimed| {
+        let between = claimed.ns..report.ns;
+        let mut tails = evidence.tails.iter();
+        tails.any(|tail| between.contains(&tail.promoted_ns))
+    })
 }
 
 /// The tasks that stood at a cut: `operation CLASS/KEY CUT`.

@@ -9,6 +9,7 @@ use crate::facts::{Drain, Facts, Move, Operation, Task};
 use crate::history::{Event, Line};
 use crate::oracle::behaviour::Behaviour;
 use crate::oracle::record::{Entry, What};
+use crate::tail::{self, Tail};
 
 const A: Uuid = Uuid::from_u128(1);
 const ONE: Uuid = Uuid::from_u128(11);
@@ -96,6 +97,7 @@ fn whole() -> Evidence {
             }],
             drains: Vec::new(),
         },
+        tails: Vec::new(),
     }
 }
 
@@ -393,4 +395,177 @@ fn what_stood_at_a_cut_is_counted_by_cut_and_class() {
     });
     assert_eq!(cut(&lost), CutFound { lost: 1, ..fine });
     assert_eq!(changed(|_| {}).cuts, BTreeMap::new());
+}
+
+/// The tail of a primary that had all of this, beside a standby that had what is left of it.
+fn tail(left: impl FnOnce(&mut Facts)) -> Tail {
+    let old = whole().facts;
+    let mut shared = old.clone();
+    left(&mut shared);
+    tail::judge(500, &old, &shared)
+}
+
+#[test]
+fn what_stood_only_in_the_tail_is_lost_with_it_and_by_nobody() {
+    let gone = |evidence: &mut Evidence| {
+        evidence.facts.tasks.clear();
+        evidence.facts.operations.clear();
+    };
+    let all = || {
+        tail(|shared| {
+            shared.moves.clear();
+            shared.tasks.clear();
+            shared.operations.clear();
+        })
+    };
+    let found = changed(|evidence| {
+        gone(evidence);
+        evidence.tails = vec![all()];
+    });
+    assert_eq!(found.broken(), 0, "{:?}", found.examples);
+    assert_eq!(
+        (found.lost_with_the_tail, found.effects_without_ledger),
+        (1, 1)
+    );
+    assert_eq!(found.tail_rows, 2);
+    // The standby had both: then nobody but the engine lost them.
+    let found = changed(|evidence| {
+        gone(evidence);
+        evidence.tails = vec![tail(|shared| shared.moves.clear())];
+    });
+    assert_eq!((found.lost, found.phantom), (1, 1));
+    assert_eq!(found.lost_with_the_tail + found.effects_without_ledger, 0);
+}
+
+#[test]
+fn a_forgotten_dispatch_excuses_one_more_effect_of_two_classes_only() {
+    for (class, times, fine) in [
+        ("blind", 2, true),
+        ("blind", 3, false),
+        ("queryable", 2, true),
+        ("queryable", 3, false),
+        ("idempotent", 2, false),
+        ("fenced", 2, false),
+    ] {
+        let found = changed(|evidence| {
+            evidence.oracle = vec![entry(class, What::Applied); times];
+            // The intention alone is no dispatch.
+            evidence.tails = vec![tail(|shared| shared.operations[0].state = 0)];
+            evidence.history.truncate(2);
+        });
+        assert_eq!(found.broken() == 0, fine, "{class} {times}: {found:?}");
+        let repeated = found.repeated_after_the_tail.get(class).copied();
+        assert_eq!(
+            repeated,
+            matches!(class, "blind" | "queryable").then_some(1)
+        );
+        // A standby that knew of the dispatch must never send a blind one again.
+        let found = changed(|evidence| {
+            evidence.oracle = vec![entry(class, What::Applied); times];
+            evidence.tails = vec![tail(|shared| shared.operations[0].state = 1)];
+        });
+        assert_ne!(found.broken(), 0, "{class} {times}");
+    }
+}
+
+#[test]
+fn what_went_wrong_in_a_lost_tail_is_found() {
+    let mut old = whole().facts;
+    old.moves[1].arrived_late_ms = Some(100);
+    let mut shared = old.clone();
+    shared.moves.truncate(1);
+    let late = tail::judge(1, &old, &shared);
+    assert_eq!(
+        changed(|evidence| evidence.tails = vec![late]).late_accepted,
+        1
+    );
+    // What the new life has too is counted there, and once.
+    let both = tail::judge(1, &old, &old);
+    assert_eq!(both.wrong, (0, 0, 0));
+}
+
+#[test]
+fn a_report_that_is_refused_counts_for_a_promotion_between_its_claim_and_itself() {
+    for (claimed, reported, counts) in [(1, 900, 1), (600, 900, 0), (1, 400, 0)] {
+        let found = changed(|evidence| {
+            let at = |ns, event| Line { ns, ..line(event) };
+            evidence
+                .history
+                .push(at(claimed, Event::Claimed { task: A, epoch: 1 }));
+            let report = Event::Late {
+                task: A,
+                epoch: 1,
+                report: "complete".to_owned(),
+                answer: "fenced".to_owned(),
+            };
+            evidence.history.push(at(reported, report));
+            evidence.tails = vec![tail(|_| {})];
+        });
+        assert_eq!(found.refused_after_promotion, counts);
+        assert_eq!((found.stale_refused, found.broken()), (1, 0));
+    }
+}
+
+#[test]
+fn a_jump_of_the_clock_excuses_what_was_under_way_and_nothing_else() {
+    let hour = 3_600_000;
+    // It arrived in time, and seems to have lasted an hour.
+    let found = written(Some(-10), Some(hour - 10), &write());
+    assert_eq!(found.late_accepted, 0);
+    let found = written(Some(10), Some(hour + 10), &write());
+    assert_eq!(found.late_accepted, 1, "it arrived after its lease");
+    assert_eq!(
+        written(Some(-hour), Some(-hour), &write()).longer_after_a_jump,
+        1
+    );
+    assert_eq!(
+        written(Some(-10), Some(-10), &write()).longer_after_a_jump,
+        0
+    );
+    // A second effect of a queryable operation over a jump, and of no other.
+    let second = 1_000_000_000;
+    for (class, moved_ms, jumped, fine) in [
+        ("queryable", hour, 12 * second, true),
+        ("queryable", hour, 8 * second, true),
+        ("queryable", -hour, 12 * second, false),
+        ("queryable", hour, 20 * second, false),
+        ("idempotent", hour, 12 * second, false),
+    ] {
+        let found = changed(|evidence| {
+            let mut one = entry(class, What::Applied);
+            one.ns = 10 * second;
+            let mut two = one.clone();
+            two.ns = 15 * second;
+            evidence.oracle = vec![one, two];
+            let mut jump = line(Event::DatabaseClock { moved_ms });
+            jump.ns = jumped;
+            evidence.history.truncate(2);
+            evidence.history.push(jump);
+        });
+        assert_eq!(
+            found.broken() == 0,
+            fine,
+            "{class} {moved_ms} {jumped}: {found:?}"
+        );
+        assert_eq!(found.doubled_over_a_jump, u64::from(fine));
+    }
+}
+
+#[test]
+fn who_begins_a_task_with_a_newer_checkpoint_must_read_it() {
+    for (saved, reads, wrong) in [(false, false, 0), (true, false, 1), (true, true, 0)] {
+        let found = changed(|evidence| {
+            let at = |ns, pid, event| Line { ns, pid, event };
+            if saved {
+                evidence
+                    .history
+                    .push(at(1, 7, Event::NewerSaved { task: A }));
+            }
+            if reads {
+                evidence.history.push(at(1, 2, Event::Reads { max: 2 }));
+            }
+            evidence.history.push(at(2, 2, Event::Started { task: A }));
+        });
+        assert_eq!((found.incompatible, found.broken()), (wrong, wrong));
+    }
 }

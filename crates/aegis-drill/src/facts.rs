@@ -16,6 +16,13 @@ const OPERATIONS: &str = include_str!("../sql/operations.sql");
 const DRAINS: &str = include_str!("../sql/drains.sql");
 const BUSY: &str = include_str!("../sql/busy.sql");
 const STILL_HELD: &str = include_str!("../sql/still_held.sql");
+const CLOCK: &str = include_str!("../sql/clock.sql");
+const STANDBY_CUT: &str = include_str!("../sql/standby_cut.sql");
+const STANDBY_RELOAD: &str = include_str!("../sql/standby_reload.sql");
+const STANDBY_FOLLOWS: &str = include_str!("../sql/standby_follows.sql");
+const STANDBY_PROMOTE: &str = include_str!("../sql/standby_promote.sql");
+const MOVED: &str = include_str!("../sql/moved.sql");
+const FILL_LOG: &str = include_str!("../sql/fill_log.sql");
 const WAITING: &str = include_str!("../sql/waiting.sql");
 
 /// A move of a task's row; without the new values it left the table.
@@ -149,6 +156,55 @@ pub async fn busy(client: &Client) -> Result<Vec<i32>, DrillError> {
 pub async fn still_held(client: &Client, task: Uuid, epoch: i64) -> Result<bool, DrillError> {
     let row = client.query_one(STILL_HELD, &[&task, &epoch]).await?;
     Ok(row.get(0))
+}
+
+/// The database's clock, in milliseconds since 1970.
+///
+/// # Errors
+/// The database cannot be read.
+pub async fn clock_ms(client: &Client) -> Result<i64, DrillError> {
+    Ok(client.query_one(CLOCK, &[]).await?.get(0))
+}
+
+/// How many moves of tasks there are.
+///
+/// # Errors
+/// The database cannot be read.
+pub async fn moved(client: &Client) -> Result<i64, DrillError> {
+    Ok(client.query_one(MOVED, &[]).await?.get(0))
+}
+
+/// Tells a standby to follow nobody.
+///
+/// # Errors
+/// It cannot be reached.
+pub async fn cut_standby(client: &Client) -> Result<(), DrillError> {
+    client.batch_execute(STANDBY_CUT).await?;
+    Ok(client.batch_execute(STANDBY_RELOAD).await?)
+}
+
+/// Does a standby still receive?
+///
+/// # Errors
+/// It cannot be reached.
+pub async fn follows(client: &Client) -> Result<bool, DrillError> {
+    Ok(client.query_one(STANDBY_FOLLOWS, &[]).await?.get(0))
+}
+
+/// Makes a standby the primary; false when that took too long.
+///
+/// # Errors
+/// It cannot be reached.
+pub async fn promote(client: &Client) -> Result<bool, DrillError> {
+    Ok(client.query_one(STANDBY_PROMOTE, &[]).await?.get(0))
+}
+
+/// Fills a segment of the write-ahead log.
+///
+/// # Errors
+/// There is no room for it, or the server cannot be reached.
+pub async fn fill_log(client: &Client) -> Result<(), DrillError> {
+    Ok(client.batch_execute(FILL_LOG).await?)
 }
 
 /// Reads everything.

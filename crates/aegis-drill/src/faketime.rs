@@ -1,10 +1,11 @@
-//! A clock of their own for the workers of a drill: libfaketime, preloaded, reads an offset from a file at each look.
+//! A clock of their own for the workers and the database of a drill: libfaketime, preloaded, reads an offset from a file at each look.
 //!
 //! Invariants: only the wall clock moves, as on a machine whose clock is set; the file is replaced in one piece. Must never be
 //! preloaded into this process.
 
 use std::ffi::OsString;
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::error::DrillError;
@@ -37,9 +38,15 @@ pub fn variables(library: &Path, file: &Path) -> [(&'static str, OsString); 4] {
 ///
 /// # Errors
 /// The file cannot be written.
-pub fn set(file: &Path, offset_s: i64) -> Result<(), DrillError> {
+pub fn set(file: &Path, offset_ms: i64) -> Result<(), DrillError> {
     let new = file.with_extension("new");
-    fs::write(&new, format!("{offset_s:+}\n")).map_err(DrillError::file("write", &new))?;
+    let sign = if offset_ms < 0 { '-' } else { '+' };
+    let (seconds, rest) = (offset_ms.abs() / 1000, offset_ms.abs() % 1000);
+    fs::write(&new, format!("{sign}{seconds}.{rest:03}\n"))
+        .map_err(DrillError::file("write", &new))?;
+    // The database runs as another user.
+    fs::set_permissions(&new, fs::Permissions::from_mode(0o644))
+        .map_err(DrillError::file("open for reading", &new))?;
     fs::rename(&new, file).map_err(DrillError::file("write", file))
 }
 
@@ -66,7 +73,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("a clock");
         for offset_s in [0, 86_400, -3600] {
-            set(&file, offset_s).unwrap();
+            set(&file, offset_s * 1000).unwrap();
             let here = seconds(&mut Command::new("date"));
             let there = seconds(Command::new("date").envs(variables(&library, &file)));
             assert!((there - here - offset_s).abs() < 60, "{offset_s}: {there}");

@@ -1,7 +1,7 @@
 //! What breaks, and when: a schedule that a seed decides.
 //!
 //! Invariants: every schedule has each kind at least once before it has one twice; the same seed and length give the same
-//! schedule. What a machine cannot make is in [`NOT_RUN`], by name.
+//! schedule. The great ones take seconds each and come one by one: a run of less than two minutes has one of them.
 
 use std::time::Duration;
 
@@ -42,15 +42,31 @@ pub enum Fault {
     HalfOpen,
     /// A statement of housekeeping arrives five seconds late.
     HousekeepingLate,
+    /// The process whose statement of housekeeping is on its way is stopped until others have taken its tasks; then both go on.
+    HousekeeperFrozen,
     /// All connections are cut while others hold every place at the server.
     Exhausted,
     /// The wall clocks of all workers are set wrong, by up to thirty days.
     WorkerClocks,
+    /// The primary is killed and an asynchronous standby that lacks its last transactions is promoted.
+    Promotion,
+    /// The database's clock goes an hour forward, back, and forward again, with small steps between.
+    DatabaseClock,
+    /// The file system of the write-ahead log fills up under load.
+    DiskFull,
 }
 
 impl Fault {
-    /// All that is made here.
-    pub const ALL: [Self; 15] = [
+    /// All of them.
+    pub fn all() -> impl Iterator<Item = Self> {
+        Self::ORDINARY.into_iter().chain(Self::GREAT)
+    }
+
+    /// Those that take seconds, and the whole database.
+    pub const GREAT: [Self; 3] = [Self::Promotion, Self::DatabaseClock, Self::DiskFull];
+
+    /// Those that every run has.
+    pub const ORDINARY: [Self; 16] = [
         Self::WorkerKilled,
         Self::WorkerTerminated,
         Self::WorkerFrozen,
@@ -64,6 +80,7 @@ impl Fault {
         Self::CutReplied,
         Self::HalfOpen,
         Self::HousekeepingLate,
+        Self::HousekeeperFrozen,
         Self::Exhausted,
         Self::WorkerClocks,
     ];
@@ -85,7 +102,11 @@ impl Fault {
             Self::HalfOpen => "half_open",
             Self::HousekeepingLate => "housekeeping_late",
             Self::Exhausted => "connections_exhausted",
+            Self::HousekeeperFrozen => "housekeeper_frozen",
             Self::WorkerClocks => "clock_jumps_of_workers",
+            Self::Promotion => "promotion_with_a_lost_tail",
+            Self::DatabaseClock => "clock_jumps_of_the_database",
+            Self::DiskFull => "disk_full",
         }
     }
 
@@ -100,14 +121,6 @@ impl Fault {
     }
 }
 
-/// Faults of the design that this version does not make.
-pub const NOT_RUN: [&str; 4] = [
-    "clock_jumps_of_the_database",
-    "disk_full",
-    "promotion_with_a_lost_tail",
-    "rollback_after_a_newer_checkpoint",
-];
-
 /// A fault and its moment, from the start of the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Planned {
@@ -117,7 +130,11 @@ pub struct Planned {
     pub fault: Fault,
 }
 
-/// The schedule of a seed: about two faults every three seconds, the last two seconds without one.
+/// Below this a run has one great fault, by its seed; from here on it has all.
+const LONG: Duration = Duration::from_mins(2);
+const GREAT_EVERY_MS: usize = 35_000;
+
+/// The schedule of a seed: about two faults every three seconds, the last two seconds without one; and great ones between.
 pub fn schedule(seed: u64, length: Duration) -> Vec<Planned> {
     let mut random = StdRng::seed_from_u64(seed);
     let length_ms = u64::try_from(length.as_millis()).unwrap_or(u64::MAX);
@@ -126,13 +143,34 @@ pub fn schedule(seed: u64, length: Duration) -> Vec<Planned> {
     let mut next: Vec<Fault> = Vec::new();
     while at_ms + 2000 < length_ms {
         if next.is_empty() {
-            next = Fault::ALL.to_vec();
+            next = Fault::ORDINARY.to_vec();
             next.shuffle(&mut random);
         }
         if let Some(fault) = next.pop() {
             planned.push(Planned { at_ms, fault });
         }
         at_ms += random.random_range(1400..1650);
+    }
+    planned.extend(great(seed, length, length_ms));
+    planned.sort_by_key(|one| one.at_ms);
+    planned
+}
+
+fn great(seed: u64, length: Duration, length_ms: u64) -> Vec<Planned> {
+    if length < LONG {
+        let fault = Fault::GREAT[(seed % 3) as usize];
+        let at_ms = length_ms / 3;
+        return vec![Planned { at_ms, fault }];
+    }
+    let mut random = StdRng::seed_from_u64(seed ^ 0x6EA7);
+    let mut next: Vec<Fault> = Vec::new();
+    let mut planned = Vec::new();
+    for at_ms in (10_000..length_ms.saturating_sub(10_000)).step_by(GREAT_EVERY_MS) {
+        if next.is_empty() {
+            next = Fault::GREAT.to_vec();
+            next.shuffle(&mut random);
+        }
+        planned.extend(next.pop().map(|fault| Planned { at_ms, fault }));
     }
     planned
 }
@@ -141,19 +179,36 @@ pub fn schedule(seed: u64, length: Duration) -> Vec<Planned> {
 mod tests {
     use super::*;
 
+    fn has(seed: u64, length: Duration, fault: Fault) -> bool {
+        let planned = schedule(seed, length);
+        planned.iter().any(|one| one.fault == fault)
+    }
+
     #[test]
-    fn half_a_minute_has_each_fault() {
+    fn half_a_minute_has_each_ordinary_fault_and_a_great_one() {
+        let half = Duration::from_secs(30);
         for seed in 0..200 {
-            let planned = schedule(seed, Duration::from_secs(30));
-            for fault in Fault::ALL {
-                assert!(planned.iter().any(|one| one.fault == fault), "{seed}");
+            for fault in Fault::ORDINARY {
+                assert!(has(seed, half, fault), "{seed}: {fault:?}");
+            }
+        }
+        for fault in Fault::GREAT {
+            assert!((1..4).any(|seed| has(seed, half, fault)), "{fault:?}");
+        }
+    }
+
+    #[test]
+    fn two_minutes_have_each_fault() {
+        for seed in 0..200 {
+            for fault in Fault::all() {
+                assert!(has(seed, LONG, fault), "{seed}: {fault:?}");
             }
         }
     }
 
     #[test]
     fn a_seed_decides_it() {
-        let length = Duration::from_mins(1);
+        let length = Duration::from_mins(3);
         assert_eq!(schedule(7, length), schedule(7, length));
         assert_ne!(schedule(7, length), schedule(8, length));
     }

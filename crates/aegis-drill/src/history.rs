@@ -89,6 +89,23 @@ pub enum Event {
         /// By so much since it looked last.
         moved_ms: i64,
     },
+    /// A worker reads newer protocols than the others.
+    Reads {
+        /// Up to this one.
+        max: i32,
+    },
+    /// An execution stands, with a checkpoint of a newer protocol, where its process will be killed.
+    NewerSaved {
+        /// Its task.
+        task: Uuid,
+    },
+    /// The supervisor moved the database's clock.
+    DatabaseClock {
+        /// By so much.
+        moved_ms: i64,
+    },
+    /// The supervisor promoted a standby.
+    Promoted,
     /// An execution freezes its process in the call of its operation, after its last look at the lease.
     Window {
         /// The task.

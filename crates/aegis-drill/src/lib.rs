@@ -12,6 +12,7 @@
 //! | the oracle of effects, in its own process with a synced file | [`oracle`] |
 //! | what each process saw | [`history`] |
 //! | what the database saw, by triggers of the drill's own | [`facts`] |
+//! | what a promotion lost | [`tail`] |
 //! | the judgement, pure | [`check`] |
 //! | the report, and the page made of it | [`report`], [`page`] |
 //!
@@ -32,6 +33,7 @@ pub mod page;
 pub mod proxy;
 pub mod report;
 pub mod run;
+pub mod tail;
 pub mod worker;
 pub mod zombie;
 

@@ -100,7 +100,12 @@ fn section(text: &mut String, report: &Report) {
         .iter()
         .map(|name| name.replace('_', " "))
         .collect();
-    writeln!(text, "Not run: {}.", not_run.join(", ")).ok();
+    let not_run = if not_run.is_empty() {
+        "nothing".to_owned()
+    } else {
+        not_run.join(", ")
+    };
+    writeln!(text, "Not run: {not_run}.").ok();
     for why in &report.void_because {
         writeln!(text, "\nVoid because: {why}.").ok();
     }

@@ -13,8 +13,8 @@ use nix::unistd::getpid;
 
 use aegis_worker::points::{Listener, Reached, Subject};
 use aegis_worker::{
-    Budgets, CallError, Class, Config, Exit, HttpCall, HttpPolicy, OperationCall, Probe, Store,
-    TaskContext, TaskError, TaskHandler, Worker, WorkerHandle,
+    Budgets, CallError, Class, Config, Exit, HttpCall, HttpPolicy, OperationCall, Probe,
+    ProtocolRange, Protocols, Store, TaskContext, TaskError, TaskHandler, Worker, WorkerHandle,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -61,6 +61,8 @@ pub struct WorkerOptions {
     pub hold_at: Option<String>,
     /// The process freezes itself in its first call, after the last look at the lease, and sends when it is woken.
     pub freeze: bool,
+    /// It reads protocols 1 to this one, and writes this one.
+    pub protocol: i32,
 }
 
 /// What a task is asked to do.
@@ -79,6 +81,7 @@ struct Handler {
     history: Arc<History>,
     freeze: bool,
     call_timeout: Duration,
+    protocols: Protocols,
 }
 
 #[derive(Debug, Deserialize)]
@@ -93,6 +96,18 @@ struct Probed {
 /// [`DrillError`] when it cannot start.
 pub async fn work(options: WorkerOptions) -> Result<Exit, DrillError> {
     let history = Arc::new(History::open(&options.history)?);
+    let range = ProtocolRange::new(1, options.protocol, options.protocol).map_err(|error| {
+        DrillError::Child {
+            name: options.name.clone(),
+            why: error.to_string(),
+        }
+    })?;
+    let is_newer = options.protocol > 1;
+    if is_newer {
+        history.tell(Event::Reads {
+            max: options.protocol,
+        })?;
+    }
     let handler = Handler {
         oracle: options.oracle,
         client: reqwest::Client::builder()
@@ -106,6 +121,7 @@ pub async fn work(options: WorkerOptions) -> Result<Exit, DrillError> {
         } else {
             CALL_TIMEOUT
         },
+        protocols: Protocols::new(range),
     };
     let mut config = Config::from_url(&options.url)?
         .with_pool_size(3)
@@ -138,6 +154,7 @@ pub async fn work(options: WorkerOptions) -> Result<Exit, DrillError> {
     if let Some(at) = options.hold_at {
         builder = builder.points(Arc::new(Holding {
             at,
+            is_newer,
             history: Arc::clone(&history),
         }));
     }
@@ -198,6 +215,10 @@ impl TaskHandler for Handler {
     type Output = u64;
     /// 1: begun; 2: its own row is there.
     type Checkpoint = u8;
+
+    fn protocols(&self) -> Protocols {
+        self.protocols.clone()
+    }
 
     async fn run(&self, ctx: TaskContext<u8>, work: Work) -> Result<u64, TaskError> {
         let task = ctx.task_id();
@@ -362,6 +383,7 @@ impl Handler {
 /// Holds every execution at one cut of its operation.
 struct Holding {
     at: String,
+    is_newer: bool,
     history: Arc<History>,
 }
 
@@ -371,9 +393,14 @@ impl Listener for Holding {
             let here = matches!(reached.point.subject, Subject::Operation { .. })
                 && reached.point.cut.word() == self.at;
             if here {
-                let event = Event::Held {
-                    task: reached.task,
-                    point: reached.point.to_string(),
+                let task = reached.task;
+                let event = if self.is_newer {
+                    Event::NewerSaved { task }
+                } else {
+                    Event::Held {
+                        task,
+                        point: reached.point.to_string(),
+                    }
                 };
                 if self.history.tell(event).is_ok() {
                     std::future::pending::<()>().await;

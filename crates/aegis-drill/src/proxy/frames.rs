@@ -24,6 +24,24 @@ pub enum Does {
     Write,
 }
 
+impl Batch {
+    /// What the client calls itself, when this opens a connection and it says so.
+    pub fn application_name(&self) -> Option<&str> {
+        const VERSION_3: &[u8] = &[0, 3, 0, 0];
+        if self.bytes.get(4..8) != Some(VERSION_3) {
+            return None;
+        }
+        let mut words = self.bytes.get(8..)?.split(|byte| *byte == 0);
+        while let Some(name) = words.next().filter(|name| !name.is_empty()) {
+            let value = words.next()?;
+            if name == b"application_name" {
+                return std::str::from_utf8(value).ok();
+            }
+        }
+        None
+    }
+}
+
 /// Cuts a client's bytes into batches.
 #[derive(Debug, Default)]
 pub struct Frames {
@@ -158,6 +176,18 @@ mod tests {
             let again: Vec<u8> = batches.into_iter().flat_map(|batch| batch.bytes).collect();
             assert_eq!(again, bytes, "not one byte is changed");
         }
+    }
+
+    #[test]
+    fn who_opens_a_connection_is_known_by_name() {
+        let named = frame(b'x', b"\0\x03\0\0user\0a\0application_name\0worker-7\0\0");
+        let mut frames = Frames::default();
+        let opened = frames.take(&named[1..]);
+        assert_eq!(opened[0].application_name(), Some("worker-7"));
+        let asks = frames.take(&frame(b'Q', b"application_name\0worker-8\0"));
+        assert_eq!(asks[0].application_name(), None);
+        let nameless = Frames::default().take(&start());
+        assert_eq!(nameless[0].application_name(), None);
     }
 
     #[test]

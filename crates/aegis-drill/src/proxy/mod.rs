@@ -15,7 +15,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream, UnixStream};
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 
 use crate::error::DrillError;
 pub use frames::{Batch, Does, Frames};
@@ -37,6 +37,17 @@ pub enum Place {
     Silent,
     /// Nothing is cut: the server gets it five seconds late, as from a process that was frozen.
     Late,
+    /// Nothing is cut: the server gets it when the drill says so, after it has stopped the process that sent it.
+    Frozen,
+}
+
+/// A statement that is held for a process that will be stopped. Dropping it lets the statement go on.
+#[derive(Debug)]
+pub struct HeldStatement {
+    /// What the process calls itself.
+    pub name: String,
+    /// Says that it may go on.
+    pub go_on: oneshot::Sender<()>,
 }
 
 /// What was cut: the place, and whether it was a COMMIT or a single statement.
@@ -46,6 +57,8 @@ pub type Cuts = BTreeMap<(Place, &'static str), u64>;
 struct Armed {
     next: Vec<(Place, Does)>,
     done: Cuts,
+    /// Who hears of the next statement of housekeeping that is held.
+    hears: Option<oneshot::Sender<HeldStatement>>,
 }
 
 /// A listening proxy; ends with the runtime.
@@ -53,6 +66,8 @@ struct Armed {
 pub struct Proxy {
     port: u16,
     armed: Arc<Mutex<Armed>>,
+    /// The server's socket.
+    server: Arc<Mutex<PathBuf>>,
     /// Connections accepted before this number changed are cut.
     generation: watch::Sender<u64>,
 }
@@ -72,14 +87,16 @@ impl Proxy {
         let proxy = Self {
             port: address.port(),
             armed: Arc::default(),
+            server: Arc::new(Mutex::new(socket)),
             generation: watch::channel(0).0,
         };
         let (armed, generation) = (Arc::clone(&proxy.armed), proxy.generation.subscribe());
+        let server = Arc::clone(&proxy.server);
         tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
                 let (armed, mut cut) = (Arc::clone(&armed), generation.clone());
-                let socket = socket.clone();
                 cut.mark_unchanged();
+                let socket = lock(&server).clone();
                 tokio::spawn(async move {
                     // A server that is down ends the client's connection, as without a proxy.
                     let Ok(server) = UnixStream::connect(&socket).await else {
@@ -110,6 +127,19 @@ impl Proxy {
         self.lock().next.push((place, does));
     }
 
+    /// The next statement of housekeeping of a worker is held, and whoever waits here is told.
+    pub fn hold_housekeeping(&self) -> oneshot::Receiver<HeldStatement> {
+        let (hears, told) = oneshot::channel();
+        self.lock().hears = Some(hears);
+        told
+    }
+
+    /// Another server answers at this address from now on; who is connected to the one before is cut.
+    pub fn point_at(&self, socket: PathBuf) {
+        *lock(&self.server) = socket;
+        self.cut_all();
+    }
+
     /// Cuts all connections that are open now.
     pub fn cut_all(&self) {
         self.generation.send_modify(|generation| *generation += 1);
@@ -121,13 +151,36 @@ impl Proxy {
     }
 
     fn lock(&self) -> MutexGuard<'_, Armed> {
-        self.armed.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.armed)
+    }
+}
+
+fn lock<T>(one: &Mutex<T>) -> MutexGuard<'_, T> {
+    one.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Holds a statement of housekeeping until it may go on, when somebody wants one of this client.
+async fn hold(armed: &Mutex<Armed>, batch: &Batch, name: Option<&str>) {
+    let Some(name) = name.filter(|_| batch.does == Does::Housekeep) else {
+        return;
+    };
+    let Some(hears) = lock(armed).hears.take() else {
+        return;
+    };
+    let (go_on, goes_on) = oneshot::channel();
+    let held = HeldStatement {
+        name: name.to_owned(),
+        go_on,
+    };
+    if hears.send(held).is_ok() && goes_on.await.is_ok() {
+        let done = &mut lock(armed).done;
+        *done.entry((Place::Frozen, "housekeeping")).or_default() += 1;
     }
 }
 
 /// Is this the batch that an armed cut waits for?
 fn matching(armed: &Mutex<Armed>, batch: &Batch) -> Option<Place> {
-    let mut armed = armed.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut armed = lock(armed);
     let index = armed
         .next
         .iter()
@@ -149,11 +202,16 @@ async fn carry(client: TcpStream, server: UnixStream, armed: &Mutex<Armed>) {
     let (mut asked, mut answered) = (vec![0; 64 * 1024], vec![0; 64 * 1024]);
     let mut frames = Frames::default();
     let mut swallow = false;
+    let mut name: Option<String> = None;
     loop {
         tokio::select! {
             read = from_client.read(&mut asked) => {
                 let Ok(n @ 1..) = read else { return };
                 for batch in frames.take(&asked[..n]) {
+                    if let Some(told) = batch.application_name() {
+                        name = Some(told.to_owned());
+                    }
+                    hold(armed, &batch, name.as_deref()).await;
                     let cut = matching(armed, &batch);
                     match cut {
                         Some(Place::Before) => return,

@@ -9,10 +9,12 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::Signal;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
+use uuid::Uuid;
 
 use super::Options;
+use super::housekeeper::Housekeeper;
 use super::late::Late;
-use super::sometimes::{again, sometimes};
+use super::sometimes::{Seen, again, sometimes};
 use super::stage::Stage;
 use crate::check::{Evidence, check};
 use crate::child::Process;
@@ -39,6 +41,9 @@ pub(super) struct Drill {
     pub(super) faults: BTreeMap<String, u64>,
     thaw: Vec<(Instant, String)>,
     late: Vec<Late>,
+    pub(super) housekeepers: Vec<Housekeeper>,
+    /// How many of them went on after others had their tasks.
+    pub(super) housekeepers_taken: u64,
 }
 
 impl Drill {
@@ -48,7 +53,34 @@ impl Drill {
             faults: BTreeMap::new(),
             thaw: Vec::new(),
             late: Vec::new(),
+            housekeepers: Vec::new(),
+            housekeepers_taken: 0,
         }
+    }
+
+    /// Takes in a late process; gives its place.
+    pub(super) fn haunt(&mut self, late: Late) -> usize {
+        self.late.push(late);
+        self.late.len() - 1
+    }
+
+    /// What the late process at this place claimed.
+    pub(super) fn claimed(&self, place: usize) -> Option<(Uuid, i64)> {
+        self.late.get(place).and_then(Late::claimed)
+    }
+
+    /// Lets everything go on for so long.
+    pub(super) async fn go_on_for(
+        &mut self,
+        stage: &mut Stage,
+        length: Duration,
+    ) -> Result<(), DrillError> {
+        let until = Instant::now() + length;
+        while Instant::now() < until {
+            self.look(stage).await?;
+            tokio::time::sleep(LOOK.min(length)).await;
+        }
+        Ok(())
     }
 
     pub(super) async fn break_things(
@@ -75,7 +107,7 @@ impl Drill {
             self.until_it_happened(stage, options).await?;
         }
         // Whoever was frozen in a transaction keeps its locks, and what comes next would wait for them.
-        while !self.thaw.is_empty() {
+        while !self.thaw.is_empty() || !self.housekeepers.is_empty() {
             self.look(stage).await?;
             tokio::time::sleep(LOOK).await;
         }
@@ -117,11 +149,7 @@ impl Drill {
             for fault in missing {
                 self.make(stage, fault).await?;
             }
-            let next = Instant::now() + AGAIN_AFTER;
-            while Instant::now() < next {
-                self.look(stage).await?;
-                tokio::time::sleep(LOOK).await;
-            }
+            self.go_on_for(stage, AGAIN_AFTER).await?;
         }
     }
 
@@ -129,12 +157,18 @@ impl Drill {
     pub(super) fn happened(&self, stage: &Stage, evidence: &Evidence) -> BTreeMap<String, u64> {
         let found = check(evidence);
         let cuts = stage.proxy.cuts();
-        sometimes(&self.faults, &found, evidence, stage.refused(), &cuts)
+        let seen = Seen {
+            refused: stage.refused(),
+            clocks: stage.clocks,
+            disk_refused: stage.disk.refused,
+            housekeepers_taken: self.housekeepers_taken,
+        };
+        sometimes(&self.faults, &found, evidence, seen, &cuts)
     }
 
     /// Has everybody been woken up, and reported?
     pub(super) fn is_over(&self) -> bool {
-        self.thaw.is_empty() && self.late.iter().all(Late::done)
+        self.thaw.is_empty() && self.housekeepers.is_empty() && self.late.iter().all(Late::done)
     }
 
     async fn make(&mut self, stage: &mut Stage, fault: Fault) -> Result<(), DrillError> {
@@ -193,6 +227,10 @@ impl Drill {
             }
             Fault::HalfOpen => stage.proxy.arm(Place::Silent, Does::Write),
             Fault::HousekeepingLate => stage.proxy.arm(Place::Late, Does::Housekeep),
+            Fault::HousekeeperFrozen => made = self.freeze_housekeeper(stage).await?,
+            Fault::Promotion => made = self.promote(stage).await?,
+            Fault::DatabaseClock => made = self.move_database_clock(stage).await?,
+            Fault::DiskFull => made = self.fill_the_disk(stage).await?,
             Fault::Exhausted => stage.exhaust(),
             Fault::WorkerClocks => {
                 let days = self.random.random_range(1..=30);
@@ -225,8 +263,9 @@ impl Drill {
     }
 
     /// It is not one that was stopped and has still to go on.
-    fn is_awake(&self, worker: &Process) -> bool {
-        self.thaw.iter().all(|(_, name)| *name != worker.name)
+    pub(super) fn is_awake(&self, worker: &Process) -> bool {
+        let housekeeps = self.housekeepers.iter().any(|one| one.name == worker.name);
+        !housekeeps && self.thaw.iter().all(|(_, name)| *name != worker.name)
     }
 
     /// A worker that is awake, out of the stage's hands.
@@ -256,6 +295,7 @@ impl Drill {
         for late in &mut self.late {
             late.look(stage).await?;
         }
+        self.wake_housekeepers(stage).await?;
         stage.replace_ended()
     }
 
@@ -264,6 +304,7 @@ impl Drill {
         let deadline = Instant::now() + SETTLE;
         while Instant::now() < deadline {
             self.look(stage).await?;
+            stage.adopt_if_asked().await;
             if self.is_over() && stage.all_ended().await {
                 return Ok(true);
             }

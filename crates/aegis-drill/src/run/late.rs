@@ -41,6 +41,11 @@ impl Late {
         Ok(late)
     }
 
+    /// The task and the epoch that it claimed.
+    pub(super) fn claimed(&self) -> Option<(Uuid, i64)> {
+        self.claimed.map(|(_, task, epoch)| (task, epoch))
+    }
+
     /// It has reported, or was started often enough.
     pub(super) fn done(&self) -> bool {
         self.process.is_none()

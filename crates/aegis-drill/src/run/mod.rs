@@ -4,9 +4,14 @@
 //! files and database after the last worker has ended. Must never judge: [`check`](crate::check) does.
 
 mod breaking;
+mod clock;
 mod cuts;
+mod disk;
+mod housekeeper;
 mod late;
 mod pooler;
+mod promotion;
+mod rollback;
 mod sometimes;
 mod stage;
 mod submit;
@@ -22,7 +27,7 @@ use crate::check::{Evidence, check};
 use crate::child::fresh_folder;
 use crate::error::DrillError;
 use crate::facts;
-use crate::fault::Fault;
+use crate::fault::{Fault, schedule};
 use crate::history;
 use crate::oracle::record;
 use crate::report::{Report, Run};
@@ -79,6 +84,10 @@ pub async fn chaos(options: &Options) -> Result<Report, DrillError> {
     if options.cut_tasks > 0 {
         window::freeze_and_wake(&mut stage).await?;
     }
+    let rolled = match options.break_with {
+        Some(_) => None,
+        None => Some(rollback::roll_back(&mut stage).await?),
+    };
     let settled = drill.settle(&mut stage).await?;
     stage.end_workers(DRAIN).await;
     let evidence = stage.evidence().await?;
@@ -102,9 +111,22 @@ pub async fn chaos(options: &Options) -> Result<Report, DrillError> {
     } else {
         not_run.push(versions::NAME.to_owned());
     }
-    for fault in Fault::ALL {
-        if !stage.can_make(fault) {
-            not_run.push(fault.name().to_owned());
+    if let Some(rolled) = rolled {
+        drill.faults.insert(rollback::NAME.to_owned(), 1);
+        sometimes.insert("newer_checkpoint_waited".to_owned(), rolled.waited);
+        sometimes.insert("older_worker_went_on".to_owned(), rolled.older_ended);
+    } else {
+        not_run.push(rollback::NAME.to_owned());
+    }
+    let length = Duration::from_secs_f64(options.minutes * 60.0);
+    let planned = schedule(options.seed, length);
+    for fault in Fault::all() {
+        if drill.faults.contains_key(fault.name()) {
+            continue;
+        }
+        not_run.push(fault.name().to_owned());
+        if planned.iter().any(|one| one.fault == fault) && stage.can_make(fault) {
+            void_because.push(format!("never made: {}", fault.name()));
         }
     }
     if options.cut_tasks > 0 {
@@ -147,6 +169,7 @@ impl Stage {
             history: lines,
             oracle: record::read(&self.record)?,
             facts: facts::read(&admin).await?,
+            tails: self.tails.clone(),
         })
     }
 }

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use super::clock::Clocks;
 use crate::check::{Evidence, Found};
 use crate::fault::Fault;
 use crate::history::Event;
@@ -11,12 +12,24 @@ use crate::oracle::behaviour::Behaviour;
 use crate::oracle::record::{Entry, What};
 use crate::proxy::Cuts;
 
+/// What no evidence tells, and the drill saw itself.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Seen {
+    /// Connections that the server refused while it was exhausted.
+    pub(super) refused: u64,
+    pub(super) clocks: Clocks,
+    /// How often the server said that its disk is full.
+    pub(super) disk_refused: u64,
+    /// Frozen housekeepers that went on when others had their tasks.
+    pub(super) housekeepers_taken: u64,
+}
+
 /// What has to happen in a run with these faults, and how often it did.
 pub(super) fn sometimes(
     faults: &BTreeMap<String, u64>,
     found: &Found,
     evidence: &Evidence,
-    refused: u64,
+    seen: Seen,
     cuts: &Cuts,
 ) -> BTreeMap<String, u64> {
     let made = |fault: Fault| faults.contains_key(fault.name());
@@ -91,7 +104,7 @@ pub(super) fn sometimes(
     must(
         made(Fault::Exhausted),
         "connection_refused_at_the_server",
-        refused,
+        seen.refused,
     );
     must(
         made(Fault::WorkerTerminated),
@@ -115,6 +128,37 @@ pub(super) fn sometimes(
         "worker_saw_another_clock",
         told(|event| matches!(event, Event::Clock { .. })),
     );
+    must(made(Fault::HousekeeperFrozen), "cut_frozen_housekeeping", 0);
+    must(
+        made(Fault::HousekeeperFrozen),
+        "frozen_housekeeper_taken_over",
+        seen.housekeepers_taken,
+    );
+    must(
+        made(Fault::Promotion),
+        "rows_lost_with_the_tail",
+        found.tail_rows,
+    );
+    must(
+        made(Fault::Promotion),
+        "write_from_before_the_promotion_refused",
+        found.refused_after_promotion,
+    );
+    let clock = made(Fault::DatabaseClock);
+    must(clock, "database_clock_went_forward", seen.clocks.forward);
+    must(clock, "database_clock_went_back", seen.clocks.back);
+    must(clock, "database_clock_stepped", seen.clocks.steps);
+    must(clock, "taken_over_at_a_jump", found.taken_over_at_a_jump);
+    must(
+        clock,
+        "written_under_a_lease_that_a_jump_made_longer",
+        found.longer_after_a_jump,
+    );
+    must(
+        made(Fault::DiskFull),
+        "write_refused_at_a_full_disk",
+        seen.disk_refused,
+    );
     for ((place, what), count) in cuts {
         *sometimes
             .entry(format!("cut_{place:?}_{what}").to_lowercase())
@@ -137,6 +181,13 @@ pub(super) fn again(name: &str) -> Option<Fault> {
         "connection_refused_at_the_server" => Fault::Exhausted,
         "drain_with_tasks_in_hand" => Fault::WorkerTerminated,
         "worker_saw_another_clock" => Fault::WorkerClocks,
+        "cut_frozen_housekeeping" | "frozen_housekeeper_taken_over" => Fault::HousekeeperFrozen,
+        "rows_lost_with_the_tail" | "write_from_before_the_promotion_refused" => Fault::Promotion,
+        "database_clock_went_forward"
+        | "database_clock_went_back"
+        | "taken_over_at_a_jump"
+        | "written_under_a_lease_that_a_jump_made_longer" => Fault::DatabaseClock,
+        "write_refused_at_a_full_disk" => Fault::DiskFull,
         _ => return None,
     })
 }

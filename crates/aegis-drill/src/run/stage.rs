@@ -3,7 +3,7 @@
 //! Invariant: dropping it ends everything. Must never start a worker that reaches the database beside the proxy.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -18,6 +18,8 @@ use tokio_postgres::NoTls;
 use uuid::Uuid;
 
 use super::Options;
+use super::clock::{self, Clocks};
+use super::disk::FullDisk;
 use super::pooler::Pooler;
 use super::versions::VersionBefore;
 use crate::child::{Process, Program};
@@ -27,9 +29,14 @@ use crate::faketime;
 use crate::fault::Fault;
 use crate::history::{self, Event, History};
 use crate::proxy::Proxy;
+use crate::tail::Tail;
 
-/// Enough for the workers, and soon taken.
-const CONNECTIONS_MAX: &str = "60";
+/// Connections: enough for the workers, and soon taken. The log is small, so that a full disk is met soon.
+const SETTINGS: [(&str, &str); 3] = [
+    ("max_connections", "60"),
+    ("min_wal_size", "32MB"),
+    ("max_wal_size", "192MB"),
+];
 const EXHAUSTED_FOR: Duration = Duration::from_millis(1500);
 /// Bounds the workers of the longest run.
 const STARTED_MAX: usize = 100_000;
@@ -43,11 +50,18 @@ pub(super) enum Stops<'a> {
     At(&'a str),
     /// In the call of its operation, after the last look at the lease.
     InTheWindow,
+    /// Before its operation is dispatched, with a checkpoint of protocol 2.
+    WithNewer,
+    /// Never, and it reads and writes protocol 2 too.
+    NeverNewer,
 }
 
 pub(super) struct Stage {
     pub(super) program: Program,
+    /// Cuts what it is told to.
     pub(super) proxy: Proxy,
+    /// Before the same server, and cuts nothing: for what must not be cut.
+    pub(super) calm: Proxy,
     pub(super) history: History,
     pub(super) workers: Vec<Process>,
     /// Told to end, and not waited for.
@@ -55,11 +69,20 @@ pub(super) struct Stage {
     /// Take over what stood at a cut.
     pub(super) takers: Vec<Process>,
     pub(super) admin_url: String,
-    /// Past the proxy: for what must not be cut.
+    /// Through the calm proxy.
     pub(super) direct_url: String,
     pub(super) oracle_url: String,
     pub(super) record: PathBuf,
-    server: Arc<Server>,
+    pub(super) server: Arc<Server>,
+    /// Killed, and kept for its folder, in which the pooler's settings are.
+    pub(super) first: Option<Arc<Server>>,
+    pub(super) servers: ServerOptions,
+    /// What was lost with each promotion.
+    pub(super) tails: Vec<Tail>,
+    /// What a database whose clock was moved said of it.
+    pub(super) clocks: Clocks,
+    /// What happened when the log had no room.
+    pub(super) disk: FullDisk,
     oracle: Process,
     pub(super) started: usize,
     /// The other program, where the drill has one.
@@ -72,24 +95,20 @@ pub(super) struct Stage {
     /// Names of workers that went through it.
     pooled: Vec<String>,
     /// The library that moves clocks, where it is installed.
-    faketime: Option<PathBuf>,
+    pub(super) faketime: Option<PathBuf>,
     /// How often the server refused a connection while it was exhausted.
     refused: Arc<AtomicU64>,
 }
 
 impl Stage {
     pub(super) async fn start(options: &Options) -> Result<Self, DrillError> {
-        let fetch = options.fetch_postgres;
         let faketime = faketime::library();
-        let server = spawn_blocking(move || {
-            Server::start(&aegis_devpg::Options {
-                fetch,
-                settings: vec![("max_connections".to_owned(), CONNECTIONS_MAX.to_owned())],
-                ..aegis_devpg::Options::default()
-            })
-        })
-        .await
-        .map_err(|error| DrillError::system("start PostgreSQL")(error.into()))??;
+        let servers = ServerOptions {
+            fetch: options.fetch_postgres,
+            faketime: faketime.clone(),
+        };
+        let server = servers.start(None).await?;
+        clock::set(&server, faketime.is_some(), 0)?;
         let admin_url = server.url(server.superuser(), "postgres");
         install(&Config::from_url(&admin_url)?, 2)
             .await
@@ -100,10 +119,9 @@ impl Stage {
             let sql = std::fs::read_to_string(path).map_err(DrillError::file("read", path))?;
             admin.batch_execute(&sql).await?;
         }
-        let socket = server
-            .socket_dir()
-            .join(format!(".s.PGSQL.{}", server.port()));
-        let proxy = Proxy::before(socket).await?;
+        let proxy = Proxy::before(socket(&server)).await?;
+        let calm = Proxy::before(socket(&server)).await?;
+        let disk = FullDisk::try_here(&options.folder)?;
         let program = Program {
             path: options.program.clone(),
             folder: options.folder.clone(),
@@ -129,11 +147,17 @@ impl Stage {
             faketime,
             refused: Arc::default(),
             proxy,
-            direct_url: server.url("aegis_engine", "postgres"),
+            direct_url: calm.url("aegis_engine", "postgres"),
+            calm,
             admin_url,
             oracle_url,
             record,
             server: Arc::new(server),
+            first: None,
+            servers,
+            tails: Vec::new(),
+            clocks: Clocks::default(),
+            disk,
             oracle,
             program,
             started: 0,
@@ -205,6 +229,10 @@ impl Stage {
             Stops::Never => {}
             Stops::At(cut) => words.extend(["--hold-at".into(), cut.into()]),
             Stops::InTheWindow => words.push("--freeze".into()),
+            Stops::WithNewer => {
+                words.extend(["--hold-at", "before", "--protocol", "2"].map(OsString::from));
+            }
+            Stops::NeverNewer => words.extend(["--protocol", "2"].map(OsString::from)),
         }
         if pooler.is_some() {
             words.extend(["--direct-url".into(), direct.into()]);
@@ -230,7 +258,9 @@ impl Stage {
     /// Does this machine have what the fault needs?
     pub(super) fn can_make(&self, fault: Fault) -> bool {
         match fault {
-            Fault::WorkerClocks => self.faketime.is_some(),
+            Fault::WorkerClocks | Fault::DatabaseClock => self.faketime.is_some(),
+            Fault::Promotion => self.server.binaries().join("pg_basebackup").exists(),
+            Fault::DiskFull => self.disk.can(),
             _ => true,
         }
     }
@@ -241,7 +271,7 @@ impl Stage {
             return Ok(false);
         }
         for worker in &self.workers {
-            faketime::set(&self.clock_of(&worker.name), offset_s)?;
+            faketime::set(&self.clock_of(&worker.name), offset_s * 1000)?;
         }
         Ok(!self.workers.is_empty())
     }
@@ -259,6 +289,11 @@ impl Stage {
     /// How often the server refused a connection while it was exhausted.
     pub(super) fn refused(&self) -> u64 {
         self.refused.load(Ordering::Relaxed)
+    }
+
+    /// Does this worker reach the database through the pooler?
+    pub(super) fn is_pooled(&self, name: &String) -> bool {
+        self.pooled.contains(name)
     }
 
     /// How many executions workers behind the pooler began; `None`: there is no pooler.
@@ -332,15 +367,22 @@ impl Stage {
         .await
     }
 
-    async fn blocking(
+    pub(super) async fn blocking(
         &self,
         work: impl FnOnce(&Server) -> Result<(), aegis_devpg::Error> + Send + 'static,
+    ) -> Result<(), DrillError> {
+        self.blocking_with(move |server| Ok(work(server)?)).await
+    }
+
+    /// Work on the server that takes its time.
+    pub(super) async fn blocking_with(
+        &self,
+        work: impl FnOnce(&Server) -> Result<(), DrillError> + Send + 'static,
     ) -> Result<(), DrillError> {
         let server = Arc::clone(&self.server);
         spawn_blocking(move || work(&server))
             .await
-            .map_err(|error| DrillError::system("restart PostgreSQL")(error.into()))??;
-        Ok(())
+            .map_err(|error| DrillError::system("wait for PostgreSQL")(error.into()))?
     }
 
     /// Takes every place at the server and cuts everybody.
@@ -418,9 +460,48 @@ impl Stage {
     /// Ends everything.
     pub(super) async fn stop(self) {
         self.oracle.kill().await;
-        let server = self.server;
-        spawn_blocking(move || drop(server)).await.ok();
+        let all = (self.disk, self.server, self.first);
+        spawn_blocking(move || drop(all)).await.ok();
     }
+}
+
+/// How each server of a drill is started.
+#[derive(Debug, Clone)]
+pub(super) struct ServerOptions {
+    fetch: bool,
+    faketime: Option<PathBuf>,
+}
+
+impl ServerOptions {
+    /// Starts one: of its own, or a standby of the server with this URL.
+    pub(super) async fn start(&self, standby_of: Option<String>) -> Result<Server, DrillError> {
+        let variables = self.faketime.iter().flat_map(|library| {
+            // Beside its data, so that it is found from there, and copied with them.
+            faketime::variables(library, Path::new(clock::FILE))
+        });
+        let set = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
+        let options = aegis_devpg::Options {
+            fetch: self.fetch,
+            settings: SETTINGS.into_iter().map(set).collect(),
+            standby_of,
+            preload: self.faketime.clone(),
+            variables: variables
+                .filter(|(name, _)| *name != "LD_PRELOAD")
+                .map(|(name, value)| (name.to_owned(), value))
+                .collect(),
+            ..aegis_devpg::Options::default()
+        };
+        let started = spawn_blocking(move || Server::start(&options))
+            .await
+            .map_err(|error| DrillError::system("start PostgreSQL")(error.into()))??;
+        Ok(started)
+    }
+}
+
+/// Where a server is reached.
+pub(super) fn socket(server: &Server) -> PathBuf {
+    let name = format!(".s.PGSQL.{}", server.port());
+    server.socket_dir().join(name)
 }
 
 pub(super) fn with_parent(words: &[OsString]) -> Vec<OsString> {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use aegis_store::{Config, NewTask, RetryPolicy, Store};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
+use uuid::Uuid;
 
 use super::stage::Stage;
 use crate::error::DrillError;
@@ -32,19 +33,20 @@ pub(super) fn task(queue: &str, key: String, work: Work) -> Result<NewTask, Dril
     Ok(task)
 }
 
-/// Sends a batch until it is answered.
+/// Sends a batch until it is answered; gives the tasks' ids.
 pub(super) async fn until_accepted(
     store: &Store,
     history: &History,
     batch: &[NewTask],
-) -> Result<(), DrillError> {
+) -> Result<Vec<Uuid>, DrillError> {
     loop {
         match store.submit_batch(batch.to_vec()).await {
             Ok(answers) => {
-                for answer in answers {
-                    history.tell(Event::Accepted { task: answer.task })?;
+                let tasks: Vec<Uuid> = answers.into_iter().map(|answer| answer.task).collect();
+                for task in &tasks {
+                    history.tell(Event::Accepted { task: *task })?;
                 }
-                return Ok(());
+                return Ok(tasks);
             }
             Err(error) => {
                 tracing::debug!(%error, "a batch is sent again");

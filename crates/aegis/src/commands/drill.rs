@@ -66,6 +66,8 @@ enum Verb {
         hold_at: Option<String>,
         #[arg(long)]
         freeze: bool,
+        #[arg(long, default_value_t = 1)]
+        protocol: i32,
         #[arg(long)]
         parent: u32,
     },
@@ -146,6 +148,7 @@ pub(crate) async fn run(arguments: DrillArguments, output: Output) -> Result<Exi
             slots,
             hold_at,
             freeze,
+            protocol,
             parent,
         } => {
             die_with_parent(parent)?;
@@ -159,6 +162,7 @@ pub(crate) async fn run(arguments: DrillArguments, output: Output) -> Result<Exi
                 slots,
                 hold_at,
                 freeze,
+                protocol,
             };
             Ok(Exit::Worker(work(options).await?.code()))
         }

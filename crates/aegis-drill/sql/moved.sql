@@ -1,0 +1,2 @@
+-- How many moves of tasks are there.
+SELECT count(*) FROM drill.move

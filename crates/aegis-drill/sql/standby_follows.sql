@@ -1,0 +1,2 @@
+-- On a standby: does it still receive?
+SELECT EXISTS (SELECT FROM pg_stat_wal_receiver)

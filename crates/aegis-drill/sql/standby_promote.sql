@@ -1,0 +1,2 @@
+-- On a standby: become the primary, on a timeline of its own; wait a minute for that.
+SELECT pg_promote(true, 60)
