@@ -42,14 +42,31 @@ fn configurations() -> Vec<(&'static str, Bounds)> {
             },
         ));
     }
+    let three = Bounds {
+        executions: vec![0, 1, 2],
+        protocols: vec![1, 1, 2],
+        claims: 3,
+        ticks: 3,
+        ..Bounds::small(Class::Fenced)
+    };
     all.push((
-        "fenced, three processes",
+        "fenced, three processes, 3 ticks, no crash",
         Bounds {
-            executions: vec![0, 1, 2],
-            protocols: vec![1, 1, 2],
-            claims: 3,
-            ..Bounds::small(Class::Fenced)
+            crashes: 0,
+            ..three.clone()
         },
+    ));
+    all.push((
+        "fenced, three processes, 3 ticks, no loss",
+        Bounds {
+            lost_replies: 0,
+            ..three.clone()
+        },
+    ));
+    all.push(("fenced, three processes, 3 ticks", three.clone()));
+    all.push((
+        "fenced, three processes, 2 ticks",
+        Bounds { ticks: 2, ..three },
     ));
     all.push((
         "fenced, two tasks",
@@ -68,7 +85,7 @@ fn main() -> ExitCode {
     let is_chosen = |name: &str| words.is_empty() || words.iter().any(|word| name.contains(word));
     let mut broken = false;
     println!(
-        "{:<36} {:>12} {:>12} {:>6} {:>8}",
+        "{:<42} {:>12} {:>12} {:>6} {:>8}",
         "configuration", "states", "unique", "depth", "seconds"
     );
     for (name, bounds) in configurations() {
@@ -82,7 +99,7 @@ fn main() -> ExitCode {
             .spawn_bfs()
             .join();
         println!(
-            "{name:<36} {:>12} {:>12} {:>6} {:>8.1}",
+            "{name:<42} {:>12} {:>12} {:>6} {:>8.1}",
             checker.state_count(),
             checker.unique_state_count(),
             checker.max_depth(),

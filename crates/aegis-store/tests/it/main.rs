@@ -38,6 +38,7 @@ mod retry;
 mod states;
 mod submit;
 mod support;
+mod tenants;
 mod tls;
 mod transaction;
 mod verbs;
