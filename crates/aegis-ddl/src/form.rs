@@ -102,6 +102,8 @@ pub enum Form {
     CreateView {
         view: QualifiedName,
         replace: bool,
+        /// Its columns in order; none: they do not all stand there.
+        columns: Option<Vec<String>>,
     },
     CreateMaterializedView {
         view: QualifiedName,
@@ -488,7 +490,10 @@ pub enum Action {
     EnableRowSecurity,
     ForceRowSecurity,
     DisableRowSecurity,
-    ReplicaIdentity,
+    /// `nothing`: UPDATE and DELETE of a published table fail.
+    ReplicaIdentity {
+        nothing: bool,
+    },
     SetLogged {
         logged: bool,
     },

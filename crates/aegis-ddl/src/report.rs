@@ -34,6 +34,8 @@ pub struct Finding {
     pub overridden: Option<String>,
     /// What would make it harmless, when that is not known here.
     pub unless: Option<String>,
+    /// The line of `[expand]` that declares it compatible, where one may.
+    pub declare: Option<String>,
 }
 
 /// What the judge says of one statement.

@@ -131,6 +131,11 @@ pub const RULES: &[Rule] = &[
         "a step of its own",
     ),
     rule(
+        "contract-own-commit",
+        "a contract was sealed together with what it ends, so no release can have run between them",
+        "seal it in a commit of its own, after the release that needs it no more",
+    ),
+    rule(
         "create-index-not-concurrent",
         "writers wait while the index is built",
         "CREATE INDEX CONCURRENTLY in phase migrate",
@@ -193,6 +198,11 @@ pub const RULES: &[Rule] = &[
     ),
     meets("drop-object", "the version before may name it", "contract"),
     meets("drop-table", "the version before names it", "contract"),
+    rule(
+        "edited-history",
+        "a migration that databases have run was edited or taken away",
+        "put it back as it was and write a new one",
+    ),
     meets(
         "identity-change",
         "INSERTs of the version before that give, or leave out, the value may fail",
@@ -209,9 +219,24 @@ pub const RULES: &[Rule] = &[
         "dual writes and a backfill first, or declare it compatible",
     ),
     rule(
+        "one-query",
+        "a tool that begins no transaction sends the whole file as one query, which the server makes one transaction when it has several statements",
+        "a file of its own for each statement that cannot be in a transaction",
+    ),
+    rule(
         "opaque-sql",
         "a part could not be read, so nobody knows what it does",
         "static statements; or verify.sql with a reason",
+    ),
+    rule(
+        "outside-transaction",
+        "it cannot run in a transaction, and a plain file does not say how it is run",
+        "run it by itself: psql -f without -1, or the switch of the tool that runs the file",
+    ),
+    rule(
+        "placeholder",
+        "something is filled in when the tool runs, and is not known here",
+        "name its value in the configuration of the tool beside the folder",
     ),
     rule(
         "refresh-not-concurrent",
@@ -237,6 +262,16 @@ pub const RULES: &[Rule] = &[
         "replace-view",
         "readers of the version before meet other columns",
         "a view of another name, or declare it compatible",
+    ),
+    meets(
+        "replica-identity",
+        "without an identity UPDATE and DELETE of a published table fail",
+        "DEFAULT, FULL, or USING INDEX",
+    ),
+    rule(
+        "replace-view-columns",
+        "the server refuses a replacement that loses, renames or moves a column (42P16)",
+        "new columns at the end; or a view of another name, and the old one goes in contract",
     ),
     meets("revoke", "the version before loses a right", "contract"),
     meets(
@@ -293,6 +328,16 @@ pub const RULES: &[Rule] = &[
         "unknown-statement",
         "this release does not know what it does",
         "a newer release, or another form",
+    ),
+    rule(
+        "unreadable",
+        "the file is no SQL from there on, or nested too deep to be read, so nothing is known of what it does",
+        "mend the statement; what is no SQL belongs in another file",
+    ),
+    rule(
+        "unused-override",
+        "a reason is given for a rule that does not speak here",
+        "take it out; name only rules that speak, with a reason",
     ),
     rule(
         "use-of-new-enum-value",

@@ -146,6 +146,7 @@ fn collect_locks(form: &Form, locks: &mut Locks) {
         Form::CreateView {
             view,
             replace: true,
+            ..
         } => lock(locks, view, AccessExclusive),
         Form::RefreshMaterializedView { view, concurrently } => {
             lock(

@@ -108,6 +108,21 @@ fn collect(statements: &[Statement], world: &World<'_>, made: &mut BTreeMap<Made
     }
 }
 
+/// The columns of the views that statements make; the last one of a name counts.
+pub(super) fn views_of(statements: &[Statement], world: &World<'_>) -> BTreeMap<Name, Vec<String>> {
+    statements
+        .iter()
+        .filter_map(|statement| match &statement.form {
+            Form::CreateView {
+                view,
+                columns: Some(columns),
+                ..
+            } => Some((world.name(view), columns.clone())),
+            _ => None,
+        })
+        .collect()
+}
+
 /// What a DROP of something that comes again says. False: it is judged as every other DROP.
 pub(super) fn judge(
     world: &World<'_>,
@@ -118,6 +133,18 @@ pub(super) fn judge(
 ) -> bool {
     if !world.together || !world.comes_again(&Made::dropped(world, kind, name, on)) {
         return false;
+    }
+    if kind == ObjectKind::View
+        && let Some(lost) = super::view::lost(world, name)
+        && !lost.is_empty()
+    {
+        found.push(
+            "replace-view",
+            Class::D,
+            Level::Error,
+            format!("readers of {name} lose {}", lost.join(", ")),
+        );
+        return true;
     }
     let rule = match kind {
         ObjectKind::Trigger | ObjectKind::Rule => "create-trigger",

@@ -1,7 +1,7 @@
 //! What runs inside: DO blocks, and functions of the set that a SELECT or CALL runs.
 
 use super::world::World;
-use super::{Found, statement_of, volatility};
+use super::{Found, files, statement_of, volatility};
 use crate::class::Class;
 use crate::form::{Body, Form};
 use crate::name::QualifiedName;
@@ -22,6 +22,7 @@ const SHORT: &[&str] = &[
 
 /// A block that runs.
 pub(super) fn run(world: &mut World<'_>, body: &Body, transaction: usize, found: &mut Found) {
+    let mut strong = None;
     for (number, statement) in body.statements.iter().enumerate() {
         if !statement.transactional() {
             found.push(
@@ -33,6 +34,11 @@ pub(super) fn run(world: &mut World<'_>, body: &Body, transaction: usize, found:
         }
         let before = found.findings.len();
         statement_of(world, statement, transaction, true, found);
+        if !body.commits {
+            files::validated_too_soon(world, statement, transaction, found);
+            files::long_behind(world, statement, strong.as_deref(), found);
+        }
+        strong = strong.or_else(|| files::locked_by(world, statement));
         let of_rows = matches!(
             statement.form,
             Form::Insert { .. } | Form::Update { .. } | Form::Delete { .. }
@@ -98,10 +104,8 @@ pub(super) fn select(
         found
             .unread
             .push("what the functions of this SELECT do".to_owned());
-        found.push(
-            "opaque-sql",
-            Class::C,
-            Level::Error,
+        opaque(
+            found,
             "a SELECT in a migration runs for what its functions do",
         );
     }
@@ -122,6 +126,8 @@ fn enter(
     true
 }
 
-fn opaque(found: &mut Found, message: &str) {
-    found.push("opaque-sql", Class::C, Level::Error, message);
+/// What nobody could read may take long; that it breaks something is not said.
+pub(super) fn opaque(found: &mut Found, message: &str) {
+    found.long = true;
+    found.push("opaque-sql", Class::C, Level::Warning, message);
 }

@@ -1,8 +1,8 @@
 //! A column that is added to a live table.
 
-use super::Found;
 use super::volatility::{self, Volatility};
 use super::world::World;
+use super::{Found, types};
 use crate::class::Class;
 use crate::form::{Column, Generated};
 use crate::lock::LockMode;
@@ -144,6 +144,15 @@ pub(super) fn add(
 fn domain(world: &World<'_>, table: &QualifiedName, column: &Column, found: &mut Found) {
     let of = &column.data_type.base;
     let Some(domain) = world.domains_below(of) else {
+        if !types::is_known(of) && !world.is_told_type(of) && world.is_live(table) {
+            found.push_unless(
+                "add-column-rewrite",
+                Class::B,
+                Level::Warning,
+                format!("{table} is rewritten if {of} is a domain with a constraint"),
+                format!("{of} is none (--database or --catalog tells)"),
+            );
+        }
         return;
     };
     if domain.constrained {

@@ -112,8 +112,27 @@ pub(super) fn change(
 /// Whether these columns name single rows: by what is known of the table, else by what columns of that name usually are.
 fn is_key(world: &World<'_>, table: &QualifiedName, columns: &[String]) -> bool {
     const USUALLY_UNIQUE: &[&str] = &[
-        "id", "uuid", "guid", "key", "code", "slug", "name", "email", "username", "login",
-        "version", "sku", "handle",
+        "id",
+        "uuid",
+        "guid",
+        "key",
+        "code",
+        "slug",
+        "name",
+        "email",
+        "username",
+        "login",
+        "version",
+        "sku",
+        "handle",
+        "uid",
+        "ulid",
+        "isbn",
+        "iso_code",
+        "version_num",
+        "migration_id",
+        "MigrationId",
+        "schema_version",
     ];
     // The place of a row in its table.
     if columns.iter().any(|column| column == "ctid") {

@@ -22,6 +22,18 @@ pub(super) fn judge(
     } else {
         ""
     };
+    if names.is_empty() {
+        // Aggregates, operators and casts are named by their arguments too.
+        found.push(
+            "drop-object",
+            Class::D,
+            Level::Error,
+            format!(
+                "the {} is gone for programs that name it{also}",
+                kind.word()
+            ),
+        );
+    }
     for name in names {
         let live = match kind {
             ObjectKind::Type | ObjectKind::Domain => !world.is_new_type(name),

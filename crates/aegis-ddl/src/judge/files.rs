@@ -110,28 +110,68 @@ impl Boundaries {
         if self.strong.is_none() {
             self.strong = strongest;
         }
-        if let Form::AlterTable { table, actions } = &statement.form {
-            for action in actions {
-                if let Action::ValidateConstraint { constraint } = action
-                    && world.not_valid_since(table, constraint) == Some(self.transaction)
-                    && self.atomic != Some(false)
-                    && world.is_live(table)
-                    // Of one statement it is told already.
-                    && !found
-                        .findings
-                        .iter()
-                        .any(|one| one.rule == "validate-in-same-transaction" && one.level == Level::Error)
-                {
-                    found.push(
-                        "validate-in-same-transaction",
-                        Class::B,
-                        Level::Error,
-                        format!("{constraint} was added NOT VALID in the same transaction, whose lock stays while it scans"),
-                    );
-                }
-            }
+        if self.atomic != Some(false) {
+            validated_too_soon(world, statement, self.transaction, found);
         }
     }
+}
+
+/// VALIDATE of what the same transaction added NOT VALID.
+pub(super) fn validated_too_soon(
+    world: &World<'_>,
+    statement: &Statement,
+    transaction: usize,
+    found: &mut Found,
+) {
+    let Form::AlterTable { table, actions } = &statement.form else {
+        return;
+    };
+    for action in actions {
+        if let Action::ValidateConstraint { constraint } = action
+            && world.not_valid_since(table, constraint) == Some(transaction)
+            && world.is_live(table)
+            // Of one statement it is told already.
+            && !found
+                .findings
+                .iter()
+                .any(|one| one.rule == "validate-in-same-transaction" && one.level == Level::Error)
+        {
+            found.push(
+                "validate-in-same-transaction",
+                Class::B,
+                Level::Error,
+                format!("{constraint} was added NOT VALID in the same transaction, whose lock stays while it scans"),
+            );
+        }
+    }
+}
+
+/// In a block: what takes long behind a lock that an earlier statement of it took.
+pub(super) fn long_behind(
+    world: &World<'_>,
+    statement: &Statement,
+    strong: Option<&str>,
+    found: &mut Found,
+) {
+    if let Some(locked) = strong
+        && is_long(world, statement)
+    {
+        found.push(
+            "statement-after-strong-lock",
+            Class::B,
+            Level::Error,
+            format!("in its body: {locked} stays locked while it runs"),
+        );
+    }
+}
+
+/// A live table that a statement shuts for everybody.
+pub(super) fn locked_by(world: &World<'_>, statement: &Statement) -> Option<String> {
+    statement
+        .locks()
+        .into_iter()
+        .find(|lock| lock.mode == LockMode::AccessExclusive && world.is_live(&lock.relation))
+        .map(|lock| lock.relation.to_string())
 }
 
 /// Whether it surely takes long: a scan or a copy of a live table, or a sleep.

@@ -54,6 +54,7 @@ pub(super) fn judge(world: &World<'_>, statement: &Statement, found: &mut Found)
         Form::Drop { names, cascade, .. } => {
             for name in names.iter().filter(|name| world.is_live(name)) {
                 let name = world.name(name);
+                of_tree(catalog, &name, found);
                 if *cascade {
                     of_cascade(catalog, &name, None, found);
                 }
@@ -143,6 +144,23 @@ fn of_index(
     }
 }
 
+/// What goes with a table that is dropped or detached: its partitions, and of a partition the parent and the default one beside it.
+fn of_tree(catalog: &Catalog, name: &Name, found: &mut Found) {
+    below(catalog, name, 0, &mut |name| {
+        hold(found, name, LockMode::AccessExclusive);
+    });
+    let parent = catalog
+        .relation(name)
+        .and_then(|relation| relation.partition_of.as_ref())
+        .and_then(|place| catalog.relation(&place.parent));
+    if let Some(parent) = parent {
+        hold(found, &parent.name, LockMode::AccessExclusive);
+        if let Some(default) = parent.default_partition.as_ref().filter(|one| *one != name) {
+            hold(found, default, LockMode::AccessExclusive);
+        }
+    }
+}
+
 /// Partitions and heirs.
 fn below(catalog: &Catalog, of: &Name, depth: usize, each: &mut impl FnMut(&Name)) {
     if depth > DEPTH_MAX {
@@ -197,6 +215,11 @@ fn of_action(
         below(catalog, &name, 0, &mut |name| hold(found, name, mode));
     }
     match action {
+        Action::DetachPartition {
+            partition,
+            concurrently: false,
+            finalize: false,
+        } => of_tree(catalog, &world.name(partition), found),
         Action::SetType { column, .. } => {
             for other in pointed_at(catalog, &name, column)
                 .into_iter()

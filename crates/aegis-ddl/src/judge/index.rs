@@ -83,10 +83,11 @@ fn built_at_once(world: &World<'_>, index: &CreateIndex, found: &mut Found) {
             format!("{table} is partitioned: then it is A, and builds nothing (--database or --catalog tells)"),
         );
     } else {
-        found.push(
-            "create-index-not-concurrent",
-            Class::B,
-            Level::Error,
+        let of = (table, index.columns.as_slice());
+        found.push_of(
+            world,
+            of,
+            ("create-index-not-concurrent", Class::B),
             message,
         );
     }

@@ -14,6 +14,8 @@ mod partition;
 mod table;
 mod types;
 mod user_type;
+mod version;
+mod view;
 mod volatility;
 mod world;
 
@@ -90,7 +92,10 @@ pub fn judge(files: &[SourceFile], context: &Context<'_>) -> Report {
             // Of a plain folder each file is deployed by itself.
             world.deploys();
         }
-        world.begins(again::made_by(&file.script.statements, &world));
+        world.begins(
+            again::made_by(&file.script.statements, &world),
+            again::views_of(&file.script.statements, &world),
+        );
         let mut boundaries = files::Boundaries::new(file, transaction);
         for statement in &file.script.statements {
             let at = boundaries.of(statement);
@@ -154,6 +159,7 @@ impl Found {
             safe,
             overridden: None,
             unless: None,
+            declare: None,
         });
     }
 
@@ -169,6 +175,22 @@ impl Found {
         self.push(rule, class, level, message);
         if let Some(last) = self.findings.last_mut() {
             last.unless = Some(unless.into());
+        }
+    }
+
+    /// What holds of a live table; of one that this file makes unless it was there, it is only to be known.
+    fn push_of(
+        &mut self,
+        world: &World<'_>,
+        (table, columns): (&crate::QualifiedName, &[String]),
+        (rule, class): (&'static str, Class),
+        message: impl Into<String>,
+    ) {
+        if world.is_perhaps_new(table, columns) {
+            let unless = format!("{table} was not there before this file");
+            self.push_unless(rule, class, Level::Warning, message, unless);
+        } else {
+            self.push(rule, class, Level::Error, message);
         }
     }
 
@@ -204,6 +226,7 @@ fn statement_of(
     let before = found.findings.len();
     let outer = std::mem::replace(&mut world.only, statement.is_only());
     hold::judge(world, statement, found);
+    version::judge(world, statement, found);
     objects::judge(world, statement, transaction, found);
     world.only = outer;
     if inside {
@@ -230,6 +253,15 @@ fn finish(
                 .find(|one| one.rule == finding.rule)
         {
             finding.overridden = Some(given.reason.clone());
+        } else if is_compatibility
+            && file.phase == Some(Phase::Expand)
+            && finding.class == Class::D
+            && finding.level >= Level::Warning
+        {
+            finding.declare = Some(format!(
+                "compatible = [{{ rule = \"{}\", reason = \"why the version before does not mind\" }}]",
+                finding.rule
+            ));
         }
     }
     let blocking = if file.phase.is_some() {

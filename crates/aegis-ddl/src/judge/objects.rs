@@ -1,10 +1,11 @@
 //! Every statement but ALTER TABLE, and which room judges which.
 
 use super::world::{self, World};
-use super::{Found, alter, body, data, dropped, index, table, user_type};
+use super::{Found, alter, body, data, dropped, index, table, user_type, view};
 use crate::class::Class;
 use crate::form::{Form, ObjectKind};
 use crate::lock::LockMode;
+use crate::name::QualifiedName;
 use crate::report::Level;
 use crate::statement::Statement;
 
@@ -84,21 +85,11 @@ pub(super) fn judge(
                 );
             }
         }
-        Form::CreateView { view, replace } => {
-            if *replace
-                && world.is_live(view)
-                && world.relation(view).is_some() | world.catalog.is_none()
-            {
-                found.push_unless(
-                    "replace-view",
-                    Class::D,
-                    Level::Warning,
-                    format!("readers of {view} meet what it says now"),
-                    "it does not exist yet",
-                );
-            }
-            world.made(view);
-        }
+        Form::CreateView {
+            view,
+            replace,
+            columns,
+        } => view::create(world, view, *replace, columns.as_deref(), found),
         Form::CreateMaterializedView { view, with_data } => {
             found.long |= *with_data && !world.fresh;
             world.made(view);
@@ -137,7 +128,7 @@ pub(super) fn judge(
             world.made_type(name);
         }
         Form::AlterType { name, change } => {
-            user_type::alter(world, name, change, transaction, found)
+            user_type::alter(world, name, change, transaction, found);
         }
         Form::AlterDomain { name, change } => user_type::alter_domain(world, name, *change, found),
         Form::CreateFunction {
@@ -200,12 +191,7 @@ pub(super) fn judge(
         Form::CreateSequence { name } => world.made(name),
         Form::AlterSequence { name } => {
             if world.is_live(name) {
-                found.push(
-                    "identity-change",
-                    Class::D,
-                    Level::Notice,
-                    format!("the next numbers of {name} are others"),
-                );
+                sequence(name, &statement.plain, found);
             }
         }
         Form::Revoke => breaks(
@@ -227,7 +213,7 @@ pub(super) fn judge(
         | Form::CreateOther { .. }
         | Form::Set { .. }
         | Form::TransactionControl { .. } => {}
-        Form::AlterOther { kind, what } => alter_other(*kind, what, found),
+        Form::AlterOther { kind, what } => alter_other(*kind, what, &statement.plain, found),
         Form::Do { body } => body::run(world, body, transaction, found),
         Form::Call { procedure } => body::call(world, procedure, transaction, found),
         Form::Insert { into, source } => data::insert(world, into, source, found),
@@ -261,7 +247,11 @@ pub(super) fn judge(
                 );
                 found.long = true;
             }
-            world.made(table);
+            if says_if_not_exists(&statement.plain) && world.may_exist(table) {
+                world.perhaps_made(table);
+            } else {
+                world.made(table);
+            }
         }
         Form::Select { locks_rows, calls } => {
             body::select(world, calls, *locks_rows, transaction, found);
@@ -312,7 +302,83 @@ pub(super) fn judge(
     }
 }
 
-fn alter_other(kind: ObjectKind, what: &str, found: &mut Found) {
+/// Whether CREATE TABLE AS has the words, before its query.
+fn says_if_not_exists(plain: &str) -> bool {
+    let words: Vec<String> = plain
+        .split_whitespace()
+        .take(7)
+        .map(str::to_ascii_uppercase)
+        .collect();
+    words
+        .windows(3)
+        .any(|three| three == ["IF", "NOT", "EXISTS"])
+}
+
+/// ALTER SEQUENCE: where it goes on, and how far.
+fn sequence(name: &QualifiedName, plain: &str, found: &mut Found) {
+    let words: Vec<String> = plain
+        .split_whitespace()
+        .map(str::to_ascii_uppercase)
+        .collect();
+    let after = |word: &str| {
+        let at = words.iter().rposition(|one| one == word)?;
+        Some(words.get(at + 1).map_or("", String::as_str))
+    };
+    let number = |text: &str| text.trim_start_matches('-').parse::<u64>().is_ok();
+    if after("RESTART").is_some_and(|next| next != "WITH" && !number(next)) {
+        found.push(
+            "identity-change",
+            Class::D,
+            Level::Error,
+            format!("{name} gives numbers again that it gave before"),
+        );
+        return;
+    }
+    let narrow = match after("AS") {
+        Some("SMALLINT" | "INT2") => Some(Level::Error),
+        Some("INTEGER" | "INT" | "INT4") => Some(Level::Warning),
+        _ => None,
+    };
+    if let Some(level) = narrow {
+        found.push_unless(
+            "identity-change",
+            Class::D,
+            level,
+            format!("{name} ends earlier, and the server refuses it (22023) when it is past that already"),
+            "it was no larger before",
+        );
+        return;
+    }
+    found.push(
+        "identity-change",
+        Class::D,
+        Level::Notice,
+        format!("the next numbers of {name} are others"),
+    );
+}
+
+fn alter_other(kind: ObjectKind, what: &str, plain: &str, found: &mut Found) {
+    let says = |word: &str| {
+        plain
+            .split_whitespace()
+            .nth(3)
+            .is_some_and(|one| one.eq_ignore_ascii_case(word))
+    };
+    if kind == ObjectKind::Publication && (says("DROP") || what.starts_with("SET TABLE")) {
+        found.push(
+            "drop-object",
+            Class::D,
+            Level::Error,
+            "who subscribes to it gets no more rows of the tables that go",
+        );
+    }
+    if kind == ObjectKind::Extension && says("UPDATE") {
+        found.unread.push("the scripts of the extension".to_owned());
+        body::opaque(
+            found,
+            "nobody read what the extension's scripts do to its objects",
+        );
+    }
     if matches!(kind, ObjectKind::View | ObjectKind::MaterializedView)
         && what.contains("TABLESPACE")
     {

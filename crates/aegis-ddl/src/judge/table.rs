@@ -60,6 +60,7 @@ pub(super) fn create(world: &mut World<'_>, table: &CreateTable, found: &mut Fou
         // Of a table that nobody looked at, this is what there is to know.
         if !world.is_told(&table.table) {
             world.said_table(table);
+            world.perhaps_made(&table.table);
         }
         return;
     }

@@ -107,6 +107,91 @@ pub(super) fn printed(name: &TypeName) -> String {
     text
 }
 
+/// Types of the server's own that are no domain, and those of the usual extensions; ranges and arrays are told by their ends.
+const KNOWN: &[&str] = &[
+    "bigint",
+    "bigserial",
+    "bit",
+    "bit varying",
+    "boolean",
+    "box",
+    "box2d",
+    "box3d",
+    "bytea",
+    "character",
+    "character varying",
+    "cid",
+    "cidr",
+    "circle",
+    "citext",
+    "cube",
+    "date",
+    "double precision",
+    "geography",
+    "geometry",
+    "halfvec",
+    "hstore",
+    "inet",
+    "int1",
+    "integer",
+    "interval",
+    "json",
+    "jsonb",
+    "jsonpath",
+    "line",
+    "lquery",
+    "lseg",
+    "ltree",
+    "ltxtquery",
+    "macaddr",
+    "macaddr8",
+    "money",
+    "name",
+    "numeric",
+    "oid",
+    "path",
+    "pg_lsn",
+    "pg_snapshot",
+    "point",
+    "polygon",
+    "raster",
+    "real",
+    "regclass",
+    "regproc",
+    "regtype",
+    "serial",
+    "serial2",
+    "serial4",
+    "serial8",
+    "smallint",
+    "smallserial",
+    "sparsevec",
+    "text",
+    "tid",
+    "time with time zone",
+    "time without time zone",
+    "timestamp with time zone",
+    "timestamp without time zone",
+    "tsquery",
+    "tsvector",
+    "txid_snapshot",
+    "uuid",
+    "vector",
+    "xid",
+    "xid8",
+    "xml",
+];
+
+/// Whether a type is surely no domain.
+pub(super) fn is_known(of: &crate::name::QualifiedName) -> bool {
+    let name = of.name.as_str();
+    KNOWN.contains(&name)
+        || ["interval", "timestamp", "time"]
+            .iter()
+            .any(|word| name.starts_with(word))
+        || name.ends_with("range")
+}
+
 /// A type from its text, as the server prints it.
 pub(super) fn read(text: &str) -> Option<TypeName> {
     match action(&format!("ALTER TABLE t ALTER c TYPE {text}"))? {

@@ -21,6 +21,7 @@ pub(super) fn form(node: &SyntaxNode) -> Form {
         K::CREATE_VIEW => Form::CreateView {
             view: tree::name(node),
             replace: tree::has(node, K::OR_REPLACE),
+            columns: rows::columns(node),
         },
         K::CREATE_MATERIALIZED_VIEW => Form::CreateMaterializedView {
             view: tree::name(node),

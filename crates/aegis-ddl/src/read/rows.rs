@@ -48,6 +48,32 @@ pub(super) fn copied(node: &SyntaxNode) -> Vec<QualifiedName> {
         .collect()
 }
 
+/// The columns of CREATE VIEW; none when one of them does not stand there (`*`, an expression without a name, UNION).
+pub(super) fn columns(view: &SyntaxNode) -> Option<Vec<String>> {
+    let list = |node: &SyntaxNode| {
+        node.children()
+            .map(|one| crate::name::identifier(&tree::text(&one)))
+            .collect()
+    };
+    if let Some(columns) = tree::child(view, K::COLUMN_LIST) {
+        return Some(list(&columns));
+    }
+    let select = tree::child(&tree::child(view, K::SELECT)?, K::SELECT_CLAUSE)?;
+    let targets = tree::child(&select, K::TARGET_LIST)?;
+    targets
+        .children()
+        .map(|target| {
+            if let Some(name) = tree::child(&target, K::AS_NAME) {
+                return Some(tree::one(&name, K::COLUMN_NAME));
+            }
+            let of = target.children().next()?;
+            let text = tree::text(&of);
+            let named = matches!(of.kind(), K::NAME_REF | K::FIELD_EXPR) && !text.ends_with('*');
+            named.then(|| QualifiedName::read(&text).name)
+        })
+        .collect()
+}
+
 /// What INSERT, UPDATE or DELETE writes, whatever its WITH names.
 pub(super) fn target(node: &SyntaxNode) -> QualifiedName {
     tree::child(node, K::RELATION_NAME)

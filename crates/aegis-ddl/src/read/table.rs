@@ -161,7 +161,9 @@ fn action(node: &SyntaxNode) -> Action {
         K::ENABLE_RLS => Action::EnableRowSecurity,
         K::FORCE_RLS => Action::ForceRowSecurity,
         K::DISABLE_RLS | K::NO_FORCE_RLS => Action::DisableRowSecurity,
-        K::REPLICA_IDENTITY => Action::ReplicaIdentity,
+        K::REPLICA_IDENTITY => Action::ReplicaIdentity {
+            nothing: last_word(node) == "nothing",
+        },
         K::SET_LOGGED => Action::SetLogged { logged: true },
         K::SET_UNLOGGED => Action::SetLogged { logged: false },
         K::SET_ACCESS_METHOD => Action::SetAccessMethod,

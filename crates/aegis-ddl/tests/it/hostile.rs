@@ -1,34 +1,10 @@
 //! Files as people write them for Rails, Django, Flyway, goose and sqlx, good and bad, without a catalog: what must be caught, what
 //! must pass. A line of the list is one file.
 
-use aegis_ddl::{Class, Context, SourceFile, judge, read};
+use crate::classes::class_of;
 
 /// Class, perhaps a rule, perhaps the server's major, then the file.
 const CORPUS: &str = include_str!("hostile.txt");
-
-fn class_of(sql: &str, server: u32) -> (Class, String) {
-    let file = SourceFile {
-        path: "a.sql".to_owned(),
-        script: read(sql).unwrap_or_else(|error| panic!("{sql}: {error}")),
-        phase: None,
-        atomic: None,
-    };
-    let context = Context {
-        server,
-        catalog: None,
-        schema: "public",
-        fresh: false,
-        compatible: &[],
-    };
-    let report = judge(&[file], &context);
-    let worst = report
-        .verdicts
-        .iter()
-        .max_by_key(|verdict| "ACDBE".find(&format!("{}", verdict.class)))
-        .unwrap_or_else(|| panic!("no statement in {sql}"));
-    let rules: Vec<_> = worst.findings.iter().map(|finding| finding.rule).collect();
-    (worst.class, rules.join(" "))
-}
 
 #[test]
 fn every_file_of_the_list_has_its_class() {

@@ -4,9 +4,12 @@
     reason = "a panic with a sentence is how a test fails"
 )]
 
+mod classes;
 mod history;
 mod hostile;
 mod judge;
+mod nested;
 mod plain;
 mod reading;
+mod real;
 mod sets;

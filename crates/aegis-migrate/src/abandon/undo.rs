@@ -50,6 +50,7 @@ pub(super) fn undo(statement: &Statement, schema: &str) -> Option<Vec<Undo>> {
         Form::CreateView {
             view,
             replace: false,
+            ..
         } => drop("VIEW", view),
         Form::CreateMaterializedView { view, .. } => drop("MATERIALIZED VIEW", view),
         Form::CreateType { name, .. } => drop("TYPE", name),

@@ -158,6 +158,7 @@ fn of_file(
             safe,
             overridden: None,
             unless: None,
+            declare: None,
         }],
         unread: Vec::new(),
     }

@@ -69,6 +69,9 @@ fn paragraph(
         if finding.overridden.is_none() && !finding.safe.is_empty() {
             writeln!(text, "      instead: {}", finding.safe)?;
         }
+        if let Some(line) = &finding.declare {
+            writeln!(text, "      or declare it in [expand]: {}", clean(line))?;
+        }
     }
     if !one.passes
         && one

@@ -56,7 +56,17 @@ pub(super) fn add_constraint(
     constraint: &Constraint,
     found: &mut Found,
 ) {
+    let can_break = match constraint.kind {
+        // A program that does not know these columns leaves them NULL, and NULL breaks neither.
+        ConstraintKind::ForeignKey { .. } | ConstraintKind::Unique { .. } => {
+            constraint.nulls_not_distinct || !world.are_empty(table, &constraint.columns)
+        }
+        _ => true,
+    };
     let restricts = |found: &mut Found| {
+        if !can_break {
+            return;
+        }
         found.push(
             "new-write-restriction",
             Class::D,
@@ -70,13 +80,22 @@ pub(super) fn add_constraint(
         _ => world.is_small(table),
     };
     let scan = |found: &mut Found, what: &str| {
-        let level = if small { Level::Notice } else { Level::Error };
-        found.push(
-            "add-constraint-scan",
-            Class::B,
-            level,
-            format!("every row of {table} is {what}"),
-        );
+        let message = format!("every row of {table} is {what}");
+        if small {
+            found.push("add-constraint-scan", Class::B, Level::Notice, message);
+        } else {
+            let of = (table, constraint.columns.as_slice());
+            found.push_of(world, of, ("add-constraint-scan", Class::B), message);
+        }
+    };
+    let builds = |found: &mut Found, rule: &'static str| {
+        let message = format!("its index is built while readers and writers of {table} wait");
+        if world.is_small_alone(table) {
+            found.push(rule, Class::B, Level::Notice, message);
+        } else {
+            let of = (table, constraint.columns.as_slice());
+            found.push_of(world, of, (rule, Class::B), message);
+        }
     };
     let since = |found: &mut Found, what: &str, major: u32| {
         if world.server < major {
@@ -149,12 +168,7 @@ pub(super) fn add_constraint(
                     "its unique index refuses duplicates already",
                 );
             } else {
-                found.push(
-                    "add-unique",
-                    Class::B,
-                    if world.is_small_alone(table) { Level::Notice } else { Level::Error },
-                    format!("its index is built while readers and writers of {table} wait"),
-                );
+                builds(found, "add-unique");
                 restricts(found);
             }
         }
@@ -162,12 +176,7 @@ pub(super) fn add_constraint(
             if let Some(index) = using_index {
                 primary_key_using(world, table, index, found);
             } else {
-                found.push(
-                    "add-primary-key",
-                    Class::B,
-                    if world.is_small_alone(table) { Level::Notice } else { Level::Error },
-                    format!("its index is built while readers and writers of {table} wait"),
-                );
+                builds(found, "add-primary-key");
                 restricts(found);
             }
         }

@@ -26,6 +26,11 @@ pub(super) fn set_type(
         );
         return;
     };
+    // From a domain to what it is over nothing is checked, whatever the domain says (measured).
+    let known = types::read(&known)
+        .filter(|from| !from.array && from.base != to.base)
+        .and_then(|from| world.domains_below(&from.base))
+        .map_or(known, |domain| types::printed(&domain.base));
     let resolved = world.plain_type(to);
     let to = resolved.as_ref().unwrap_or(to);
     let effect = match types::change(&known, to) {

@@ -90,7 +90,15 @@ fn remember(world: &mut World<'_>, table: &QualifiedName, action: &Action, trans
         Action::AddColumn { column, .. } => {
             world.said_column(table, &column.name, &column.data_type);
             world.said_not_null(table, &column.name, column.not_null);
-            world.added_column(table, &column.name);
+            let empty = !column.not_null
+                && !column.identity
+                && !column.data_type.base.name.contains("serial")
+                && column.generated.is_none()
+                && column
+                    .default
+                    .as_ref()
+                    .is_none_or(|default| default.is_null);
+            world.added_column(table, &column.name, empty);
         }
         Action::DropColumn { column, .. } | Action::RenameColumn { column, .. } => {
             world.dropped_column(table, column);
@@ -195,9 +203,14 @@ fn one(world: &World<'_>, table: &QualifiedName, action: &Action, found: &mut Fo
         | Action::SetCompression
         | Action::ClusterOn
         | Action::Owner
-        | Action::ReplicaIdentity
+        | Action::ReplicaIdentity { nothing: false }
         | Action::EnableTrigger { .. }
         | Action::Options { .. } => {}
+        Action::ReplicaIdentity { nothing: true } => breaks(
+            found,
+            "replica-identity",
+            format!("UPDATE and DELETE of {table} fail where it is published"),
+        ),
         Action::DropExpression { column } => found.push(
             "drop-default",
             Class::D,
@@ -306,9 +319,10 @@ fn one(world: &World<'_>, table: &QualifiedName, action: &Action, found: &mut Fo
             "disable-trigger",
             format!("what {name} keeps up on {table} is no longer kept up"),
         ),
-        Action::EnableRowSecurity | Action::ForceRowSecurity => breaks(
-            found,
-            "row-security",
+        Action::EnableRowSecurity | Action::ForceRowSecurity => found.push_of(
+            world,
+            (table, &[]),
+            ("row-security", Class::D),
             format!("roles without a policy see no row of {table}"),
         ),
         Action::DisableRowSecurity => breaks(

@@ -52,6 +52,16 @@ pub(in crate::judge) struct World<'a> {
     running: Vec<Name>,
     /// Columns that this deployment added.
     added: BTreeSet<(Name, String)>,
+    /// Columns of views that the set made; none: not known.
+    views: BTreeMap<Name, Option<Vec<String>>>,
+    /// Columns of views that this file makes.
+    views_to_come: BTreeMap<Name, Vec<String>>,
+    /// Tables of this file's CREATE TABLE IF NOT EXISTS: nobody knows whether they were there.
+    perhaps: BTreeSet<Name>,
+    /// Types that the set made, in earlier files too.
+    told_types: BTreeSet<Name>,
+    /// Columns of `added` that no program of the version before fills: nullable, without a default.
+    added_empty: BTreeSet<(Name, String)>,
     /// What later statements of this file make, and how often.
     again: BTreeMap<crate::judge::again::Made, usize>,
     /// Whether this statement and those around it are one transaction, as far as anybody knows.
@@ -126,6 +136,11 @@ impl<'a> World<'a> {
             steady: BTreeMap::new(),
             running: Vec::new(),
             added: BTreeSet::new(),
+            views: BTreeMap::new(),
+            views_to_come: BTreeMap::new(),
+            perhaps: BTreeSet::new(),
+            told_types: BTreeSet::new(),
+            added_empty: BTreeSet::new(),
             again: BTreeMap::new(),
             together: true,
             only: false,
@@ -139,6 +154,8 @@ impl<'a> World<'a> {
         self.new_types.clear();
         self.new_functions.clear();
         self.added.clear();
+        self.added_empty.clear();
+        self.perhaps.clear();
         self.schema = self.schema_at_first.to_owned();
     }
 
@@ -150,8 +167,13 @@ impl<'a> World<'a> {
     }
 
     /// A file begins: what its statements make.
-    pub(in crate::judge) fn begins(&mut self, made: BTreeMap<crate::judge::again::Made, usize>) {
+    pub(in crate::judge) fn begins(
+        &mut self,
+        made: BTreeMap<crate::judge::again::Made, usize>,
+        views: BTreeMap<Name, Vec<String>>,
+    ) {
         self.again = made;
+        self.views_to_come = views;
     }
 
     /// One of those was made.
@@ -198,9 +220,83 @@ impl<'a> World<'a> {
         self.added.contains(&(self.name(table), column.to_owned()))
     }
 
-    pub(in crate::judge) fn added_column(&mut self, table: &QualifiedName, column: &str) {
+    pub(in crate::judge) fn added_column(
+        &mut self,
+        table: &QualifiedName,
+        column: &str,
+        empty: bool,
+    ) {
+        let key = (self.name(table), column.to_owned());
+        if empty {
+            self.added_empty.insert(key.clone());
+        }
+        self.added.insert(key);
+    }
+
+    /// Whether this deployment added all of these, and a program that does not know them leaves them NULL.
+    pub(in crate::judge) fn are_empty(&self, table: &QualifiedName, columns: &[String]) -> bool {
         let name = self.name(table);
-        self.added.insert((name, column.to_owned()));
+        !columns.is_empty()
+            && columns
+                .iter()
+                .all(|one| self.added_empty.contains(&(name.clone(), one.clone())))
+    }
+
+    /// CREATE TABLE IF NOT EXISTS, of which nobody knows whether it makes something.
+    pub(in crate::judge) fn perhaps_made(&mut self, table: &QualifiedName) {
+        let name = self.name(table);
+        self.tables.entry(name.clone()).or_insert_with(|| Known {
+            hung: true,
+            ..Known::default()
+        });
+        self.perhaps.insert(name);
+    }
+
+    /// Whether the table is made here unless it was there, and these columns are among those that it is made with.
+    pub(in crate::judge) fn is_perhaps_new(
+        &self,
+        table: &QualifiedName,
+        columns: &[String],
+    ) -> bool {
+        let name = self.name(table);
+        self.perhaps.contains(&name)
+            && self.tables.get(&name).is_some_and(|known| {
+                !known.whole || columns.iter().all(|one| known.columns.contains_key(one))
+            })
+    }
+
+    /// Whether the set or the catalog says what type this is.
+    pub(in crate::judge) fn is_told_type(&self, name: &QualifiedName) -> bool {
+        let name = self.name(name);
+        self.fresh || self.told_types.contains(&name) || self.catalog.is_some()
+    }
+
+    pub(in crate::judge) fn said_view(&mut self, view: &QualifiedName, columns: Option<&[String]>) {
+        let name = self.name(view);
+        self.views.insert(name, columns.map(<[String]>::to_vec));
+    }
+
+    /// A view's columns: by the set, else by the catalog. None: not known, or there is none.
+    pub(in crate::judge) fn view_columns(&self, view: &QualifiedName) -> Option<Vec<String>> {
+        let name = self.name(view);
+        if self.gone.contains(&name) {
+            return None;
+        }
+        match self.views.get(&name) {
+            Some(said) => said.clone(),
+            None => Some(
+                self.relation(view)?
+                    .columns
+                    .iter()
+                    .map(|column| column.name.clone())
+                    .collect(),
+            ),
+        }
+    }
+
+    /// Columns of the view of this name that this file makes.
+    pub(in crate::judge) fn view_to_come(&self, view: &QualifiedName) -> Option<Vec<String>> {
+        self.views_to_come.get(&self.name(view)).cloned()
     }
 
     pub(in crate::judge) fn name(&self, name: &QualifiedName) -> Name {
@@ -413,7 +509,8 @@ impl<'a> World<'a> {
 
     pub(in crate::judge) fn made_type(&mut self, name: &QualifiedName) {
         let name = self.name(name);
-        self.new_types.insert(name);
+        self.new_types.insert(name.clone());
+        self.told_types.insert(name);
     }
 
     pub(in crate::judge) fn is_new_type(&self, name: &QualifiedName) -> bool {

@@ -1,0 +1,28 @@
+//! What the judge says of a file without a catalog.
+
+use aegis_ddl::{Class, Context, SourceFile, judge, read};
+
+/// The worst class of a file without a catalog, and the rules that gave it.
+pub(super) fn class_of(sql: &str, server: u32) -> (Class, String) {
+    let file = SourceFile {
+        path: "a.sql".to_owned(),
+        script: read(sql).unwrap_or_else(|error| panic!("{sql}: {error}")),
+        phase: None,
+        atomic: None,
+    };
+    let context = Context {
+        server,
+        catalog: None,
+        schema: "public",
+        fresh: false,
+        compatible: &[],
+    };
+    let report = judge(&[file], &context);
+    let worst = report
+        .verdicts
+        .iter()
+        .max_by_key(|verdict| "ACDBE".find(&format!("{}", verdict.class)))
+        .unwrap_or_else(|| panic!("no statement in {sql}"));
+    let rules: Vec<_> = worst.findings.iter().map(|finding| finding.rule).collect();
+    (worst.class, rules.join(" "))
+}

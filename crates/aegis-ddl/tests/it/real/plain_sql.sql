@@ -1,0 +1,191 @@
+-- Migrations that people write by hand for Flyway, goose, sqlx, dbmate, refinery and Supabase.
+
+-- >>> A flyway: a table, repeatable in form
+CREATE TABLE IF NOT EXISTS audit_entry (
+    id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    actor TEXT NOT NULL,
+    happened_at TIMESTAMPTZ NOT NULL DEFAULT now()
+);
+CREATE INDEX IF NOT EXISTS idx_audit_entry_actor ON audit_entry (actor);
+-- >>> A sqlx: a table with its trigger
+CREATE TABLE IF NOT EXISTS sessions (id UUID PRIMARY KEY DEFAULT gen_random_uuid(), user_id UUID NOT NULL REFERENCES users (id) ON DELETE CASCADE, updated_at TIMESTAMPTZ);
+CREATE INDEX IF NOT EXISTS sessions_user_id ON sessions (user_id);
+CREATE TRIGGER sessions_touch BEFORE UPDATE ON sessions FOR EACH ROW EXECUTE FUNCTION touch();
+-- >>> B:set-not-null-scan flyway: a table that is surely there
+CREATE TABLE IF NOT EXISTS users (id bigint, mail text);
+ALTER TABLE users ALTER COLUMN mail SET NOT NULL;
+-- >>> B:create-index-not-concurrent flyway: an index on a column that the table above does not have
+CREATE TABLE IF NOT EXISTS users (id bigint, mail text);
+CREATE INDEX idx_users_phone ON users (phone);
+-- >>> A flyway: repeatable views
+CREATE OR REPLACE VIEW open_orders AS SELECT o.id, o.total FROM orders o WHERE o.closed_at IS NULL;
+GRANT SELECT ON open_orders TO reporting;
+-- >>> D:drop-object flyway: a view that goes
+DROP VIEW IF EXISTS open_orders;
+-- >>> B:dml-bulk flyway: data moves in the same file
+ALTER TABLE customers ADD COLUMN full_name text;
+UPDATE customers SET full_name = first_name || ' ' || last_name;
+-- >>> B:dml-bulk flyway: data is copied by a join
+UPDATE orders o SET customer_name = c.name FROM customers c WHERE c.id = o.customer_id;
+-- >>> A flyway: one row is corrected
+UPDATE feature_flags SET enabled = true WHERE name = 'new_checkout';
+-- >>> A flyway: rows of a list
+DELETE FROM permissions WHERE name IN ('legacy.read', 'legacy.write');
+-- >>> B:dml-bulk flyway: rows by age
+DELETE FROM audit_entry WHERE happened_at < now() - interval '1 year';
+-- >>> D:truncate flyway: a table is emptied
+TRUNCATE TABLE import_staging;
+-- >>> D:truncate flyway: a table is emptied row by row
+DELETE FROM import_staging;
+-- >>> A flyway: seeds in a new table
+CREATE TABLE country (code char(2) PRIMARY KEY, name text NOT NULL);
+INSERT INTO country (code, name) VALUES ('AT', 'Austria'), ('CH', 'Switzerland');
+-- >>> A flyway: seed that looks its parent up
+INSERT INTO role_permission (role_id, permission_id) SELECT r.id, p.id FROM role r, permission p WHERE r.name = 'admin' AND p.name = 'export';
+-- >>> D:set-schema flyway: a table in another schema
+ALTER TABLE audit_entry SET SCHEMA archive;
+-- >>> A flyway: owner and rights
+ALTER TABLE audit_entry OWNER TO app_owner;
+GRANT SELECT, INSERT ON audit_entry TO app;
+-- >>> D:revoke flyway: rights go
+REVOKE INSERT ON audit_entry FROM app;
+-- >>> A goose: a column
+-- +goose Up
+-- +goose StatementBegin
+ALTER TABLE trips ADD COLUMN distance_m integer;
+-- +goose StatementEnd
+-- >>> C goose: no transaction
+-- +goose NO TRANSACTION
+-- +goose Up
+CREATE INDEX CONCURRENTLY trips_driver ON trips (driver_id) INCLUDE (started_at);
+-- >>> B:create-index-not-concurrent goose: an index in one
+-- +goose Up
+CREATE UNIQUE INDEX trips_code ON trips (code) WHERE deleted_at IS NULL;
+-- >>> A sqlx: an enum by a block
+DO $$
+BEGIN
+    IF NOT EXISTS (SELECT 1 FROM pg_type WHERE typname = 'trip_state') THEN
+        CREATE TYPE trip_state AS ENUM ('planned', 'driven');
+    END IF;
+END
+$$;
+-- >>> A sqlx: a constraint by a block
+DO $$ BEGIN
+    ALTER TABLE trips ADD CONSTRAINT trips_distance CHECK (distance_m >= 0) NOT VALID;
+EXCEPTION WHEN duplicate_object THEN NULL;
+END $$;
+-- >>> B:add-constraint-scan sqlx: a constraint that is checked, by a block
+DO $$ BEGIN
+    ALTER TABLE trips ADD CONSTRAINT trips_driver_fk FOREIGN KEY (driver_id) REFERENCES drivers (id);
+EXCEPTION WHEN duplicate_object THEN NULL;
+END $$;
+-- >>> B:validate-in-same-transaction sqlx: not valid and validated, in a block
+DO $$ BEGIN
+    ALTER TABLE trips ADD CONSTRAINT trips_distance CHECK (distance_m >= 0) NOT VALID;
+    ALTER TABLE trips VALIDATE CONSTRAINT trips_distance;
+END $$;
+-- >>> B:statement-after-strong-lock hand: validated behind a strong lock, in a block
+DO $$ BEGIN
+    ALTER TABLE trips ADD COLUMN note text;
+    ALTER TABLE trips VALIDATE CONSTRAINT trips_distance;
+END $$;
+-- >>> D:drop-column sqlx: a column goes, by a block
+DO $$ BEGIN
+    IF EXISTS (SELECT 1 FROM information_schema.columns WHERE table_name = 'trips' AND column_name = 'old') THEN
+        ALTER TABLE trips DROP COLUMN old;
+    END IF;
+END $$;
+-- >>> D:row-security supabase: row security on a live table
+alter table public.profiles enable row level security;
+create policy "own profile" on public.profiles for select using (auth.uid() = id);
+-- >>> A supabase: a table with its policies
+create table public.notes (
+  id bigint generated by default as identity primary key,
+  owner uuid references auth.users (id) on delete cascade not null default auth.uid(),
+  body text check (char_length(body) < 10000)
+);
+alter table public.notes enable row level security;
+create policy "owners read" on public.notes for select to authenticated using ((select auth.uid()) = owner);
+create policy "owners write" on public.notes for insert with check ((select auth.uid()) = owner);
+-- >>> A supabase: the same, if not exists
+create table if not exists public.notes (id bigint generated by default as identity primary key, owner uuid not null);
+alter table public.notes enable row level security;
+drop policy if exists "owners read" on public.notes;
+create policy "owners read" on public.notes for select using (auth.uid() = owner);
+-- >>> A supabase: a function and its trigger
+create or replace function public.handle_new_user() returns trigger language plpgsql security definer set search_path = '' as $$
+begin
+  insert into public.profiles (id, name) values (new.id, new.raw_user_meta_data ->> 'name');
+  return new;
+end;
+$$;
+create trigger on_auth_user_created after insert on auth.users for each row execute procedure public.handle_new_user();
+-- >>> D:drop-object supabase: a policy goes
+drop policy "owners read" on public.notes;
+-- >>> A supabase: a publication
+alter publication supabase_realtime add table public.notes;
+-- >>> D:drop-object supabase: out of the publication
+alter publication supabase_realtime drop table public.notes;
+-- >>> D:drop-object supabase: other tables in the publication
+alter publication supabase_realtime set table public.notes;
+-- >>> A supabase: identity of the replica
+alter table public.notes replica identity full;
+-- >>> D:replica-identity hand: none
+alter table public.notes replica identity nothing;
+-- >>> B:refresh-not-concurrent hand: a materialized view is filled
+REFRESH MATERIALIZED VIEW daily_totals;
+-- >>> C hand: a materialized view, if there is none
+CREATE MATERIALIZED VIEW IF NOT EXISTS daily_totals AS SELECT date_trunc('day', at) AS day, sum(n) FROM sales GROUP BY 1;
+CREATE UNIQUE INDEX IF NOT EXISTS daily_totals_day ON daily_totals (day);
+-- >>> C hand: a copy of a table, if there is none
+CREATE TABLE IF NOT EXISTS orders_2025 AS SELECT * FROM orders WHERE at < '2026-01-01';
+-- >>> E:vacuum-full hand: vacuum full
+VACUUM (FULL, VERBOSE) orders;
+-- >>> E:cluster hand: cluster
+CLUSTER orders USING orders_at;
+-- >>> B:reindex-not-concurrent hand: reindex
+REINDEX INDEX orders_at;
+-- >>> C hand: reindex concurrently
+REINDEX INDEX CONCURRENTLY orders_at;
+-- >>> B:lock-table hand: lock table
+BEGIN;
+LOCK TABLE orders IN ACCESS EXCLUSIVE MODE;
+ALTER TABLE orders ADD COLUMN note text;
+COMMIT;
+-- >>> A hand: timeouts, then a column
+SET lock_timeout = '3s';
+SET statement_timeout = '10s';
+ALTER TABLE orders ADD COLUMN note text;
+-- >>> E:set-logged hand: unlogged
+ALTER TABLE staging SET UNLOGGED;
+-- >>> D:disable-trigger hand: triggers off for a load
+ALTER TABLE orders DISABLE TRIGGER ALL;
+-- >>> B:dml-bulk hand: triggers off, rows, triggers on
+BEGIN;
+ALTER TABLE orders DISABLE TRIGGER audit_orders;
+UPDATE orders SET total = round(total, 2);
+ALTER TABLE orders ENABLE TRIGGER audit_orders;
+COMMIT;
+-- >>> A hand: statistics and tuning
+ALTER TABLE orders ALTER COLUMN customer_id SET STATISTICS 1000;
+ALTER TABLE orders SET (autovacuum_vacuum_scale_factor = 0.02, fillfactor = 90);
+CREATE STATISTICS orders_dep (dependencies) ON customer_id, state FROM orders;
+-- >>> C hand: analyze behind it
+ANALYZE orders;
+-- >>> E:cluster-wide hand: a role
+CREATE ROLE reporting NOLOGIN;
+-- >>> E:cluster-wide hand: options of a role
+ALTER ROLE app SET statement_timeout = '30s';
+-- >>> A hand: labels and comments
+SECURITY LABEL FOR anon ON COLUMN users.mail IS 'MASKED WITH FUNCTION anon.fake_email()';
+COMMENT ON FUNCTION touch() IS 'x';
+-- >>> A dbmate: a column with a steady default
+-- migrate:up
+ALTER TABLE jobs ADD COLUMN attempts int NOT NULL DEFAULT 0;
+-- >>> A hand: a sequence for a column
+CREATE SEQUENCE invoice_number START 1000;
+ALTER TABLE invoices ADD COLUMN number bigint;
+ALTER TABLE invoices ALTER COLUMN number SET DEFAULT nextval('invoice_number');
+-- >>> B:add-column-rewrite hand: a sequence in the default of a new column
+CREATE SEQUENCE invoice_number START 1000;
+ALTER TABLE invoices ADD COLUMN number bigint DEFAULT nextval('invoice_number');
