@@ -37,14 +37,15 @@ chaos-seeds: ## the three fixed seeds of chaos and the broken database, as in th
 	@scripts/prepare test
 	cargo test --locked --package aegis --test it -- drill::
 
-chaos: ## real processes, killed, frozen and cut off: SEED=n (random by default), MINUTES=n, CUTS=n; leaves DIR=a new folder
-	@scripts/prepare demo
+chaos: ## real processes, killed, frozen and cut off: SEED=n (random by default), MINUTES=n, CUTS=n, BEFORE=an older aegis; leaves DIR=a new folder
+	@scripts/prepare chaos
 	cargo build --locked --release --package aegis
 	$(TARGET)/release/aegis drill chaos --fetch-postgres --seed $(or $(SEED),$(shell od -An -N3 -tu4 /dev/urandom)) \
-		--minutes $(or $(MINUTES),10) --cut-tasks $(or $(CUTS),1000) --report $(or $(DIR),$(TARGET)/chaos/$(shell date +%s))
+		--minutes $(or $(MINUTES),10) --cut-tasks $(or $(CUTS),1000) $(if $(BEFORE),--version-before $(BEFORE)) \
+		--report $(or $(DIR),$(TARGET)/chaos/$(shell date +%s))
 
-skew: ## chaos with the program of before the schema moved as every second worker; SEED=n, MINUTES=n
-	@scripts/prepare demo
+skew: ## chaos with the program of before the schema moved as every second worker; SEED=n, MINUTES=n, CUTS=n
+	@scripts/prepare chaos
 	@scripts/skew
 
 mutants: ## mistakes made in the SQL one by one, and which check notices each, with the score; AEGIS_MUTANTS=worker/renew,aegis.reap for some; PG=18

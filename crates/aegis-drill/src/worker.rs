@@ -131,8 +131,8 @@ pub async fn work(options: WorkerOptions) -> Result<Exit, DrillError> {
     }
     let config = config.with_application_name(&options.name);
     let store = Store::connect(config).await?;
-    // Many tasks have to stand at a cut before one kill: a busy machine must not take the lease before.
-    let lease = if options.hold_at.is_some() {
+    // Many tasks have to stand at a cut before one kill: a busy machine must not take the lease before. A newer one holds few.
+    let lease = if options.hold_at.is_some() && !is_newer {
         LEASE * 3
     } else {
         LEASE

@@ -3,13 +3,13 @@
 use std::path::Path;
 use std::time::Duration;
 
-use aegis_testkit::{process_slot, wait_until};
+use aegis_testkit::{process_slot, skipped, wait_until};
 use serde_json::Value;
 use tokio::sync::Mutex;
 
 use crate::support::{command, run};
 
-const NOTHING: [&str; 7] = [
+const NOTHING: [&str; 8] = [
     "lost",
     "blind_repeated",
     "stale_accepted",
@@ -17,11 +17,19 @@ const NOTHING: [&str; 7] = [
     "phantom",
     "claims_after_drain",
     "stranded",
+    "incompatible",
 ];
 
 /// What the database does in a drill that must be found out: it loses one ended task in twenty, and it forgets what was
 /// dispatched when a claim ends.
 const BROKEN: &str = include_str!("drill_broken.sql");
+
+/// Each takes seconds and the whole database, so half a minute has one of them.
+const GREAT: [&str; 3] = [
+    "promotion_with_a_lost_tail",
+    "clock_jumps_of_the_database",
+    "disk_full",
+];
 
 /// Two runs of chaos beside each other measure the machine.
 static ONE: Mutex<()> = Mutex::const_new(());
@@ -30,6 +38,7 @@ static ONE: Mutex<()> = Mutex::const_new(());
 async fn process_chaos_of_three_seeds_breaks_nothing() {
     let _one = ONE.lock().await;
     let _slot = process_slot();
+    let mut great = Vec::new();
     for seed in ["1", "2", "3"] {
         let folder = tempfile::tempdir().unwrap();
         let report = folder.path().join("report");
@@ -52,7 +61,16 @@ async fn process_chaos_of_three_seeds_breaks_nothing() {
         }
         assert_eq!(report["void"], false);
         let faults = report["faults"].as_object().unwrap();
-        assert!(faults.len() >= 14, "seed {seed}: {text}");
+        assert!(faults.len() >= 16, "seed {seed}: {text}");
+        assert_eq!(faults["rollback_after_a_newer_checkpoint"], 1, "{text}");
+        assert!(faults["housekeeper_frozen"].as_u64() > Some(0), "{text}");
+        great.extend(GREAT.into_iter().filter(|name| faults.contains_key(*name)));
+        // What no engine can keep is counted apart, and only where a tail was lost.
+        let promoted = faults.contains_key(GREAT[0]);
+        assert_eq!(report["tail_rows"].as_u64() > Some(0), promoted, "{text}");
+        if !promoted {
+            assert_eq!(report["lost_with_the_tail"], 0, "{text}");
+        }
         let names_both = report["sometimes"]["passed_between_versions"].is_u64();
         assert_eq!(names_both, seed == "3", "{text}");
         for (name, times) in report["sometimes"].as_object().unwrap() {
@@ -80,7 +98,16 @@ async fn process_chaos_of_three_seeds_breaks_nothing() {
                 );
             }
         }
-        assert!(!report["not_run"].as_array().unwrap().is_empty());
+        // What has no fault is told by name.
+        let not_run = report["not_run"].as_array().unwrap();
+        for name in GREAT {
+            let told = not_run.iter().any(|other| other == name);
+            assert_ne!(told, faults.contains_key(name), "seed {seed}: {name}");
+        }
+    }
+    for name in GREAT.into_iter().filter(|name| !great.contains(name)) {
+        let reason = "it needs root that may mount, pg_basebackup and libfaketime";
+        skipped(&format!("chaos: {name}"), reason);
     }
 }
 
