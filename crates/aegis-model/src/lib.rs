@@ -15,7 +15,7 @@ pub mod protocol;
 pub mod state;
 pub mod trace;
 #[cfg(test)]
-mod words;
+mod words_tests;
 pub mod worker;
 
 pub use cause::{CancelCause, Cause};
