@@ -57,6 +57,15 @@ CREATE TABLE IF NOT EXISTS aegis_migrate.approval_used (
     at      timestamptz NOT NULL DEFAULT clock_timestamp()
 );
 
+-- The attempt that has used an approval: a run of it that was cut short goes on with it, and nothing else does.
+CREATE TABLE IF NOT EXISTS aegis_migrate.contract_bound (
+    digest  text PRIMARY KEY,
+    change  text NOT NULL,
+    attempt int NOT NULL,
+    at      timestamptz NOT NULL DEFAULT clock_timestamp(),
+    FOREIGN KEY (change, attempt) REFERENCES aegis_migrate.contract
+);
+
 -- How many lines of the lock a program must know at least while an attempt is under way or done.
 CREATE TABLE IF NOT EXISTS aegis_migrate.contract_floor (
     change     text NOT NULL,
@@ -65,3 +74,14 @@ CREATE TABLE IF NOT EXISTS aegis_migrate.contract_floor (
     PRIMARY KEY (change, attempt),
     FOREIGN KEY (change, attempt) REFERENCES aegis_migrate.contract
 );
+
+-- Changes whose old side is closed or gone: what a program must know. Whoever runs asks it, and needs no grant for the tables.
+CREATE OR REPLACE FUNCTION aegis_migrate.closed()
+RETURNS TABLE (change text)
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    SELECT DISTINCT c.change FROM aegis_migrate.contract c WHERE c.reopened_at IS NULL ORDER BY 1;
+END;
+
+GRANT USAGE ON SCHEMA aegis_migrate TO PUBLIC;
+GRANT EXECUTE ON FUNCTION aegis_migrate.closed() TO PUBLIC;

@@ -72,6 +72,8 @@ pub(super) fn approvals(bytes: &[u8]) {
     let wanted = Wanted {
         lock_line: "a",
         ledger: "b",
+        attempt: 1,
+        closed_at: now,
         now,
     };
     match approval::judge(
@@ -82,7 +84,7 @@ pub(super) fn approvals(bytes: &[u8]) {
         Ok(_) => panic!("approved by nobody: {text:?}"),
         Err(error) => says(&error, bytes),
     }
-    match open_bundle(&envelope, &keyring, "a", now, "bundle.json") {
+    match open_bundle(&envelope, &keyring, "a", None, now, "bundle.json") {
         Ok(_) => panic!("a bundle of nobody: {text:?}"),
         Err(error) => says(&error, bytes),
     }

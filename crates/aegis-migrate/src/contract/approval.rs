@@ -1,5 +1,5 @@
 //! The approval of a contract: signed, for one line of the lock, one ledger, one environment, in time, by enough people other than
-//! the author, and once.
+//! the author, and once: for one attempt.
 
 use std::collections::BTreeSet;
 
@@ -23,6 +23,10 @@ pub struct Approval {
     pub ledger: String,
     /// The environment that it is for.
     pub environment: String,
+    /// The attempt that it is for: a door that was opened again voids what was signed for it.
+    pub attempt: i32,
+    /// When the door of that attempt was shut, which nobody knows before.
+    pub closed_at: Timestamp,
     /// From then on it counts no more.
     pub not_after: Timestamp,
     /// Who wrote the change, and so cannot approve it.
@@ -49,6 +53,10 @@ pub struct Wanted<'a> {
     pub lock_line: &'a str,
     /// The ledger of this target.
     pub ledger: &'a str,
+    /// The attempt that is under way.
+    pub attempt: i32,
+    /// When its door was shut.
+    pub closed_at: Timestamp,
     /// The time of the target.
     pub now: Timestamp,
 }
@@ -190,6 +198,12 @@ fn fits(approval: &Approval, keyring: &Keyring, wanted: &Wanted<'_>) -> Result<(
             "it is for environment {}, and this is {}",
             approval.environment,
             keyring.environment()
+        ));
+    }
+    if (approval.attempt, approval.closed_at) != (wanted.attempt, wanted.closed_at) {
+        return Err(format!(
+            "it is for attempt {} (closed at {}), and attempt {} (closed at {}) is under way; what was signed for another one is void",
+            approval.attempt, approval.closed_at, wanted.attempt, wanted.closed_at
         ));
     }
     if approval.not_after <= wanted.now {

@@ -73,11 +73,13 @@ pub enum BundleError {
     },
 }
 
-/// Opens a bundle: by somebody who may observe, about this change and environment, not from the future. With the signer's name.
+/// Opens a bundle: by somebody who may observe, about this change and environment, not from the future, and seen after the door was
+/// shut (`since`), where that is known. With the signer's name.
 pub fn open_bundle(
     envelope: &Envelope,
     keyring: &Keyring,
     change: &str,
+    since: Option<Timestamp>,
     now: Timestamp,
     what: &str,
 ) -> Result<(Bundle, String), BundleError> {
@@ -93,6 +95,12 @@ pub fn open_bundle(
     if now.duration_since(bundle.at).as_secs() < -60 {
         return Err(refuse(format!(
             "it was seen at {}, which is in the future",
+            bundle.at
+        )));
+    }
+    if let Some(since) = since.filter(|since| bundle.at < *since) {
+        return Err(refuse(format!(
+            "it was seen at {}, before the door was shut ({since}): collect it again",
             bundle.at
         )));
     }

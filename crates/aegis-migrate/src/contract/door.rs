@@ -151,22 +151,27 @@ pub async fn still_open(
 }
 
 async fn roles_exist(client: &impl GenericClient, roles: &[String]) -> Result<(), DoorError> {
+    let lacking = lacking_roles(client, roles).await?;
+    if lacking.is_empty() {
+        Ok(())
+    } else {
+        Err(DoorError::NoSuchRole(lacking.join(", ")))
+    }
+}
+
+/// Roles of the file that are not there.
+pub(super) async fn lacking_roles(
+    client: &impl GenericClient,
+    roles: &[String],
+) -> Result<Vec<String>, tokio_postgres::Error> {
     let found: Vec<String> = client
         .query(include_str!("../../sql/contract/roles.sql"), &[&roles])
         .await?
         .iter()
         .map(|row| row.try_get(0))
         .collect::<Result<_, _>>()?;
-    let lacking: Vec<_> = roles
-        .iter()
-        .filter(|role| !found.contains(role))
-        .map(String::as_str)
-        .collect();
-    if lacking.is_empty() {
-        Ok(())
-    } else {
-        Err(DoorError::NoSuchRole(lacking.join(", ")))
-    }
+    let lacking = roles.iter().filter(|role| !found.contains(role));
+    Ok(lacking.cloned().collect())
 }
 
 async fn grants(client: &impl GenericClient, door: &Door<'_>) -> Result<Vec<Grant>, DoorError> {

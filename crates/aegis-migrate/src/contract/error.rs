@@ -8,6 +8,7 @@ use super::envelope::EnvelopeError;
 use super::fact::Block;
 use super::gate::GateError;
 use super::keyring::KeyringError;
+use super::ready::Lack;
 use crate::ledger::LedgerError;
 use crate::run::RunError;
 
@@ -28,6 +29,17 @@ pub enum ContractError {
         change: String,
         /// What blocks.
         blocks: Vec<Block>,
+    },
+    /// What is in the way of closing.
+    #[error(
+        "the door of {change} stays open: what its contract needs later is not there\n{}",
+        lacking(lacks)
+    )]
+    NotReady {
+        /// The change.
+        change: String,
+        /// What is lacking.
+        lacks: Vec<Lack>,
     },
     /// Something of another kind that would not be safe.
     #[error("{0}")]
@@ -60,6 +72,14 @@ fn told(blocks: &[Block]) -> String {
     lines.join("\n")
 }
 
+fn lacking(lacks: &[Lack]) -> String {
+    let lines: Vec<_> = lacks
+        .iter()
+        .map(|lack| format!("  {}: {}\n    {}", lack.what, lack.why, lack.way_out))
+        .collect();
+    lines.join("\n")
+}
+
 impl ContractError {
     /// The exit code of the design page.
     pub fn exit_code(&self) -> u8 {
@@ -76,6 +96,7 @@ impl ContractError {
             ) => 20,
             Self::Run(error) => error.exit_code(),
             Self::Blocked { .. }
+            | Self::NotReady { .. }
             | Self::Unsafe(_)
             | Self::Approval(_)
             | Self::Bundle(_)

@@ -46,12 +46,18 @@ pub async fn too_old(
     client: &impl GenericClient,
     set: &Set,
 ) -> Result<Option<String>, tokio_postgres::Error> {
-    if !is_there(client, "aegis_migrate.contract").await? {
+    let anybody_may_ask: bool = client
+        .query_one(include_str!("../../sql/contract/closed_there.sql"), &[])
+        .await?
+        .try_get(0)?;
+    let ask = if anybody_may_ask {
+        include_str!("../../sql/contract/closed_asked.sql")
+    } else if is_there(client, "aegis_migrate.contract").await? {
+        include_str!("../../sql/contract/closed.sql")
+    } else {
         return Ok(None);
-    }
-    let rows = client
-        .query(include_str!("../../sql/contract/closed.sql"), &[])
-        .await?;
+    };
+    let rows = client.query(ask, &[]).await?;
     for row in &rows {
         let change: String = row.try_get(0)?;
         let is_known = set.changes.values().any(|known| {

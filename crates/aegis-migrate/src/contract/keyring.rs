@@ -193,6 +193,22 @@ impl Keyring {
             .any(|person| person.name == name && person.may.contains(&what))
     }
 
+    /// Whether anybody may sign this.
+    pub fn anybody_may(&self, what: May) -> bool {
+        self.people.iter().any(|person| person.may.contains(&what))
+    }
+
+    /// The rules where none can be read: nothing is excluded, and nobody may sign anything.
+    pub fn absent() -> Self {
+        Self {
+            environment: String::new(),
+            approvals: 1,
+            bundle_age: SignedDuration::from_secs(default_bundle_age_s().into()),
+            people: Vec::new(),
+            exclusions: Vec::new(),
+        }
+    }
+
     /// Why a need is not asked for here; none when it is.
     pub fn exclusion(&self, need: Need) -> Option<&str> {
         self.exclusions

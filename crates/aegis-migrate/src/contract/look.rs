@@ -134,7 +134,7 @@ pub async fn tasks(
     }))
 }
 
-async fn has_engine(client: &impl GenericClient) -> Result<bool, tokio_postgres::Error> {
+pub(super) async fn has_engine(client: &impl GenericClient) -> Result<bool, tokio_postgres::Error> {
     client
         .query_one(include_str!("../../sql/contract/engine.sql"), &[])
         .await?

@@ -6,6 +6,7 @@
 pub mod approval;
 pub mod attempt;
 pub mod bundle;
+pub mod cluster;
 pub mod dependents;
 pub mod door;
 pub mod envelope;
@@ -18,11 +19,14 @@ pub mod keyring;
 pub mod look;
 pub mod need;
 pub mod observe;
+pub mod ready;
 pub mod reconciled;
 pub mod sightings;
 pub mod subject;
 pub mod verbs;
 pub mod window;
 
+#[cfg(test)]
+mod cluster_tests;
 #[cfg(test)]
 mod signed_tests;

@@ -53,11 +53,7 @@ pub async fn fact(
             Fact::missing(Need::Reconciled, "the change has no [reconcile]")
         });
     };
-    let kind = match (&reconcile.sql, question) {
-        (Some(_), _) => "sql",
-        (None, Question::Forward) => "forward",
-        (None, Question::Agrees) => "agrees",
-    };
+    let kind = kind(change, question).unwrap_or_default();
     let Some(pass) = newest(client, &id, kind).await? else {
         return Ok(Fact::missing(
             Need::Reconciled,
@@ -140,6 +136,32 @@ pub async fn newest(
             wrong.0, wrong.1, wrong.2
         ),
     }))
+}
+
+/// Whether the trigger is the one of the newest pass of this question; true without a trigger or a pass.
+pub(super) async fn trigger_is_same(
+    client: &impl GenericClient,
+    change: &Change,
+    question: Question,
+) -> Result<bool, tokio_postgres::Error> {
+    let (Some(rule), Some(kind)) = (change.sync_rule(), kind(change, question)) else {
+        return Ok(true);
+    };
+    let Some(pass) = newest(client, &change.id.to_string(), kind).await? else {
+        return Ok(true);
+    };
+    let state = rule.state(client).await?;
+    Ok(other_trigger(state, pass.trigger_sha256.as_deref()).is_none())
+}
+
+/// The kind of pass that answers; none without `[reconcile]`.
+fn kind(change: &Change, question: Question) -> Option<&'static str> {
+    let reconcile = change.reconcile.as_ref()?;
+    Some(match (&reconcile.sql, question) {
+        (Some(_), _) => "sql",
+        (None, Question::Forward) => "forward",
+        (None, Question::Agrees) => "agrees",
+    })
 }
 
 /// Why a pass says nothing of the trigger that is there now; none when it was the same.

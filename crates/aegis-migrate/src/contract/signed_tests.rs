@@ -56,11 +56,17 @@ fn now() -> Timestamp {
     "2026-11-30T10:00:00Z".parse().unwrap()
 }
 
+fn closed_at() -> Timestamp {
+    "2026-11-29T10:00:00Z".parse().unwrap()
+}
+
 fn approval() -> Approval {
     Approval {
         lock_line: LINE.to_owned(),
         ledger: "ledger-1".to_owned(),
         environment: "production".to_owned(),
+        attempt: 1,
+        closed_at: closed_at(),
         not_after: "2026-12-01T00:00:00Z".parse().unwrap(),
         author: "ana".to_owned(),
         approvers: vec!["ana".to_owned(), "bo".to_owned(), "cy".to_owned()],
@@ -78,6 +84,8 @@ fn judged(envelopes: &[(String, Envelope)], keyring: &Keyring) -> Result<Vec<Str
     let wanted = Wanted {
         lock_line: LINE,
         ledger: "ledger-1",
+        attempt: 1,
+        closed_at: closed_at(),
         now: now(),
     };
     approval::judge(envelopes, keyring, &wanted)
@@ -191,16 +199,22 @@ fn a_bundle_is_by_somebody_who_may_about_this_and_fresh() {
             detail: "12 Pods, all of release 2".to_owned(),
         }],
     };
-    let open = |bundle: &Bundle, by: &Person| {
+    let open_since = |bundle: &Bundle, by: &Person, since: Timestamp| {
         let envelope = by
             .signer
             .sign(bundle::BUNDLE, &serde_json::to_vec(bundle).unwrap());
-        bundle::open_bundle(&envelope, &keyring, "split", now(), "bundle.json")
+        let since = Some(since);
+        bundle::open_bundle(&envelope, &keyring, "split", since, now(), "bundle.json")
             .map(|(_, by)| by)
             .map_err(|error| error.to_string())
     };
+    let open = |bundle: &Bundle, by: &Person| open_since(bundle, by, closed_at());
     assert_eq!(open(&bundle, &eye).unwrap(), "eye");
     assert!(open(&bundle, &ana).unwrap_err().contains("may not sign"));
+    // Of another attempt: what was seen before this door was shut is no evidence.
+    let later = now() + jiff::SignedDuration::from_secs(1);
+    let replayed = open_since(&bundle, &eye, later).unwrap_err();
+    assert!(replayed.contains("before the door was shut"), "{replayed}");
     let changed = |change: &dyn Fn(&mut Bundle)| {
         let mut other = bundle.clone();
         change(&mut other);

@@ -10,6 +10,8 @@ use serde_json::json;
 use super::attempt::{self, Attempt};
 use super::error::ContractError;
 use super::floor;
+use super::keyring::Keyring;
+use super::ready;
 use super::subject::Subject;
 use crate::change::{ChangeId, Phase, PhaseOf};
 use crate::ledger;
@@ -17,7 +19,6 @@ use crate::mutex::Held;
 use crate::run::{Outcome, RunError};
 use crate::set::Set;
 use crate::standing::{recorded, standing};
-use crate::switch::{self, Side};
 
 /// What closing or reopening did.
 #[derive(Debug, Clone, Serialize)]
@@ -34,11 +35,16 @@ pub struct Moved {
     pub min_schema: i32,
 }
 
-/// Shuts the door of a change and raises the floor.
+/// Shuts the door of a change and raises the floor, when nothing that a contract needs later is known to be lacking.
 ///
 /// # Errors
 /// See [`ContractError`]; nothing was changed.
-pub async fn close(held: &mut Held, set: &Set, id: &ChangeId) -> Result<Moved, ContractError> {
+pub async fn close(
+    held: &mut Held,
+    set: &Set,
+    id: &ChangeId,
+    keyring: &Keyring,
+) -> Result<Moved, ContractError> {
     set.sealed().map_err(RunError::from)?;
     let none = || ContractError::None(id.to_string());
     let change = set.changes.get(id).ok_or_else(none)?;
@@ -70,7 +76,12 @@ pub async fn close(held: &mut Held, set: &Set, id: &ChangeId) -> Result<Moved, C
     {
         return Err(RunError::Requires(Box::new(missing.clone())).into());
     }
-    switched(client, change).await?;
+    let lacks = ready::lacks(client, &subject, Ok(keyring)).await?;
+    if !lacks.is_empty() {
+        let change = subject.id;
+        return Err(ContractError::NotReady { change, lacks });
+    }
+    crate::run::contract::in_order(client, set, change).await?;
     let transaction = client.transaction().await?;
     transaction
         .batch_execute("SET LOCAL lock_timeout = '5s'; SET LOCAL statement_timeout = '30s'")
@@ -121,32 +132,4 @@ pub async fn reopen(held: &mut Held, id: &ChangeId, reason: &str) -> Result<Move
         privileges: opened.taken.len(),
         min_schema,
     })
-}
-
-/// Whether every application is told the new side by now, where the change has a switch.
-async fn switched(
-    client: &tokio_postgres::Client,
-    change: &crate::change::Change,
-) -> Result<(), ContractError> {
-    if change.switch.is_none() {
-        return Ok(());
-    }
-    let id = change.id.to_string();
-    let stands = switch::standing(client, &id)
-        .await
-        .map_err(|error| ContractError::Unsafe(error.to_string()))?;
-    let counts = stands.last.as_ref().is_some_and(|last| last.counts);
-    if (stands.reads, stands.writes) == (Side::New, Side::New) && counts {
-        return Ok(());
-    }
-    let when = stands
-        .last
-        .filter(|last| !last.counts)
-        .map_or_else(String::new, |last| {
-            format!(", and the last move counts from {} on", last.counts_from)
-        });
-    Err(ContractError::Unsafe(format!(
-        "applications are told to read the {} side of {id} and to write the {} side{when}; the door shuts when both are new: `aegis migrate switch {id} --reads new --writes new --reason TEXT`",
-        stands.reads, stands.writes
-    )))
 }

@@ -1,17 +1,18 @@
 //! `contract run`: every fact again, then tighten, then one transaction that takes the old form away.
 //!
 //! Invariants: nothing is executed before every fact carries and the approval counts; the sync trigger, the old columns and all else
-//! that can go in a transaction go in one, behind the assertions of the [`Gate`], which uses the approval up in that commit; a
+//! that can go in a transaction go in one, behind the assertions of the [`Gate`]; the approval is used up before the first step; a
 //! statement that cannot run in a transaction stands before or after it, asserted before and after; a contract that was cut short
 //! goes on where it was, and what was dropped asks for no second approval.
 
 use aegis_ddl::{Class, SourceFile};
+use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::{Value, json};
 use tokio_postgres::Client;
 
 use super::outside::{Begun, Outside};
-use super::watch::Watch;
+use super::watch::{Keeper, Watch};
 use super::{Ladder, Outcome, RunError, Work, baseline, of_statement, source_of, step, tell};
 use crate::change::{Change, ChangeId, Phase, PhaseOf};
 use crate::contract::approval::{self, Approved, Wanted};
@@ -162,16 +163,18 @@ async fn whole_line(
             }));
         }
     } else {
+        clock_goes_on(run.client).await?;
         summary.facts = facts(run.client, &subject, &attempt, brought.keyring).await?;
         let approved = approved(&attempt, brought, line, &ledger)?;
         let definition = definition(run.client, &subject).await?;
         let gate = Gate {
             attempt: &attempt,
+            change,
             door: subject.door(),
             sync: subject.rule.as_ref().zip(definition.as_deref()),
             approved: &approved,
         };
-        run.gate(&gate).await?;
+        run.bind(&gate).await?;
         let event = json!({ "event": "facts", "change": subject.id, "attempt": attempt.number, "approval": approved.digest,
             "approved_by": approved.by, "facts": summary.facts });
         run.tell(event).await?;
@@ -212,6 +215,16 @@ impl Run<'_> {
         Ok(())
     }
 
+    /// The assertions, and the approval that is used up from here on.
+    async fn bind(&mut self, gate: &Gate<'_>) -> Result<(), ContractError> {
+        let transaction = self.client.transaction().await?;
+        ledger::fence(&transaction, &self.who).await?;
+        gate.holds(&transaction).await?;
+        gate.bind(&transaction).await?;
+        transaction.commit().await?;
+        Ok(())
+    }
+
     /// A statement by itself, with the assertions before and after it.
     async fn alone(
         &mut self,
@@ -235,6 +248,7 @@ impl Run<'_> {
                 watch: self.watch.as_deref_mut().map(|client| Watch {
                     client,
                     pid: self.pid,
+                    keeper: Keeper::Mutex,
                 }),
             };
             super::outside::run(self.client, work, outside, self.told).await?
@@ -329,6 +343,38 @@ async fn ready<'a>(
     }
 }
 
+/// Whether the statements of a contract stand in an order in which they can run: it is known before the door shuts.
+pub(crate) async fn in_order(
+    client: &mut Client,
+    set: &Set,
+    change: &Change,
+) -> Result<(), ContractError> {
+    let at = PhaseOf {
+        id: change.id.clone(),
+        phase: Phase::Contract,
+    };
+    let line = set
+        .lock
+        .line(&at)
+        .ok_or_else(|| ContractError::None(change.id.to_string()))?;
+    let sources = sources(client, change).await?;
+    open(&[], line, change, &sources, 0).map(|_| ())
+}
+
+/// Refuses a clock that stands before what the ledger has seen: what has ended by it would count again.
+async fn clock_goes_on(client: &Client) -> Result<(), ContractError> {
+    let row = client
+        .query_one(include_str!("../../sql/contract/last_event.sql"), &[])
+        .await?;
+    let (last, now): (Option<Timestamp>, Timestamp) = (row.try_get(0)?, row.try_get(1)?);
+    match last {
+        Some(last) if last > now => Err(ContractError::Unsafe(format!(
+            "the clock of this database stands at {now}, and its ledger has an event of {last}: the clock was set back, so what has ended would count again; correct it first"
+        ))),
+        _ => Ok(()),
+    }
+}
+
 /// The approval, judged by the database's time.
 fn approved(
     attempt: &Attempt,
@@ -340,6 +386,8 @@ fn approved(
     let wanted = Wanted {
         lock_line: &lock_line,
         ledger,
+        attempt: attempt.number,
+        closed_at: attempt.closed_at,
         now: attempt.now,
     };
     let (envelopes, keyring) = (brought.envelopes, brought.keyring);

@@ -2,10 +2,11 @@
 //!
 //! A worker ends with a code of its own: 0 drained; 2 its arguments make no sense, the budgets and the grace period among
 //! them; 5 the database; 10 executions were handed back; 11 executions were left to their lease; 12 no slot was left that
-//! stops when asked; 13 an execution outlived its lease.
+//! stops when asked; 13 an execution outlived its lease; 14 handlers blocked every thread; 19 its program is older than the schema of its application admits.
 
 mod drain;
 pub(crate) mod examples;
+mod floor;
 mod kinds;
 mod list;
 mod moves;
@@ -24,7 +25,8 @@ use crate::output::Output;
 const EXIT_CODES: &str = "Examples:\n  aegis worker --queue pictures --slots 20 --release 2026.11.3\n  \
     aegis worker --kind resize --protocol 1..2 --exec ./resize.py\n  aegis worker --print-config\n\nExit codes of a worker: 0 drained; 2 its arguments make no sense, or its budgets do not fit into the \
     grace period; 5 the database; 10 executions were handed back, uncharged; 11 executions were left to their lease; 12 no \
-    slot was left that stops when asked; 13 an execution outlived its lease; 14 handlers blocked every thread. A second SIGTERM goes straight to the cancel phase.";
+    slot was left that stops when asked; 13 an execution outlived its lease; 14 handlers blocked every thread; 19 its program is older than the \
+    schema of its application admits (--migrations). A second SIGTERM goes straight to the cancel phase.";
 
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, after_help = EXIT_CODES)]

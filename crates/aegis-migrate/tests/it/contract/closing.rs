@@ -2,6 +2,9 @@
 
 use aegis_migrate::change::Phase;
 use aegis_migrate::contract::error::ContractError;
+use aegis_migrate::contract::keyring::Keyring;
+use aegis_migrate::contract::ready;
+use aegis_migrate::contract::subject::Subject;
 use aegis_migrate::contract::verbs::{self, Moved};
 use aegis_migrate::run::{Outcome, RunError};
 use aegis_migrate::structure::{Sealed, verify};
@@ -13,10 +16,74 @@ use crate::run::ran;
 const DROP: &str = "ALTER TABLE users DROP COLUMN name;\n";
 
 async fn close(shop: &Shop) -> Result<Moved, ContractError> {
+    close_by(shop, &shop.keyring()).await
+}
+
+async fn close_by(shop: &Shop, keyring: &Keyring) -> Result<Moved, ContractError> {
     let mut held = shop.held().await;
-    let closed = verbs::close(&mut held, &shop.set, &id()).await;
+    let closed = verbs::close(&mut held, &shop.set, &id(), keyring).await;
     held.release().await;
     closed
+}
+
+/// Nothing shuts, and this is why.
+async fn stays_open(shop: &Shop, keyring: &Keyring, why: &str) {
+    let error = close_by(shop, keyring).await.unwrap_err();
+    assert_eq!(error.exit_code(), 18, "{error}");
+    assert!(error.to_string().contains(why), "{why}: {error}");
+    let attempts = "SELECT count(*) FROM aegis_migrate.contract";
+    let floor = "SELECT min_schema::bigint FROM aegis_migrate.ledger";
+    assert_eq!(
+        (shop.number(attempts).await, shop.number(floor).await),
+        (0, 0)
+    );
+    let grants = format!(
+        "SELECT count(*) FROM information_schema.role_table_grants WHERE grantee IN ('{0}', '{0}_away') AND table_name = 'users'",
+        shop.rw
+    );
+    assert_eq!(shop.number(&grants).await, 3, "{why}");
+}
+
+#[tokio::test]
+async fn the_door_stays_open_while_something_is_lacking_that_the_contract_needs_later() {
+    let shop = Shop::expanded(DROP).await;
+    let all = shop.keyring();
+    shop.move_switch().await;
+    stays_open(&shop, &all, "no pass of kind").await;
+    shop.pass("forward", 3).await;
+    stays_open(&shop, &all, "3 mismatching").await;
+    shop.pass("forward", 0).await;
+    // Nobody could answer for the rollback window.
+    stays_open(
+        &shop,
+        &shop.keyring_of("\"approve\""),
+        "nobody in approvers.toml may attest",
+    )
+    .await;
+    shop.sql("ALTER TABLE app.users DISABLE TRIGGER USER").await;
+    stays_open(&shop, &all, "trigger is disabled").await;
+    shop.sql("ALTER TABLE app.users ENABLE TRIGGER USER").await;
+    shop.pass("forward", 0).await;
+    shop.sql("CREATE VIEW app.names AS SELECT name FROM app.users")
+        .await;
+    stays_open(&shop, &all, "view app.names").await;
+    shop.sql("DROP VIEW app.names").await;
+    let rw = &shop.rw;
+    shop.sql(&format!("ALTER ROLE {rw} RENAME TO {rw}_away"))
+        .await;
+    stays_open(&shop, &all, "roles that do not exist").await;
+    shop.sql(&format!("ALTER ROLE {rw}_away RENAME TO {rw}"))
+        .await;
+    // Without a file of approvers `status` still tells, and that this is in the way too.
+    let subject = Subject::of(&shop.set.changes[&id()]).unwrap();
+    let lacks = ready::lacks(&shop.db.admin, &subject, Err("it is not there"))
+        .await
+        .unwrap();
+    let what: Vec<&str> = lacks.iter().map(|lack| lack.what.as_str()).collect();
+    assert_eq!(what, ["approvers"]);
+    // Nothing else was in the way.
+    assert_eq!(close(&shop).await.unwrap().outcome, Outcome::Applied);
+    shop.end().await;
 }
 
 async fn reopen(shop: &Shop) -> Result<Moved, ContractError> {
@@ -48,6 +115,7 @@ async fn the_door_shuts_when_everything_before_is_applied_and_nobody_is_told_the
         "{unmoved}"
     );
     shop.move_switch().await;
+    shop.pass("agrees", 0).await;
     shop.sql("UPDATE aegis_migrate.switch SET cache_ttl_ms = 3600000")
         .await;
     let soon = close(&shop).await.unwrap_err();

@@ -3,6 +3,7 @@
 mod closing;
 mod dependents;
 mod doors;
+mod gates;
 mod looks;
 mod observing;
 mod runs;

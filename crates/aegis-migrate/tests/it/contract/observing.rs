@@ -18,7 +18,9 @@ async fn closed(fact: &str) -> Shop {
     let shop = Shop::expanded_with(DROP, fact).await;
     shop.move_switch().await;
     let mut held = shop.held().await;
-    verbs::close(&mut held, &shop.set, &id()).await.unwrap();
+    verbs::close(&mut held, &shop.set, &id(), &shop.keyring())
+        .await
+        .unwrap();
     held.release().await;
     shop
 }

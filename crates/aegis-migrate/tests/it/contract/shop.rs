@@ -86,7 +86,7 @@ fn pem(label: &str, der: &[u8]) -> String {
     )
 }
 
-fn person(name: &str) -> Person {
+pub(super) fn person(name: &str) -> Person {
     let pair = Ed25519KeyPair::generate().unwrap();
     let private = pem("PRIVATE KEY", pair.to_pkcs8v1().unwrap().as_ref());
     let public = pair.public_key().as_der().unwrap();
@@ -99,12 +99,20 @@ fn person(name: &str) -> Person {
 impl Shop {
     /// Expanded, filled, switched and closed, with this `contract.sql`.
     pub(super) async fn closed(contract: &str) -> Self {
+        let shop = Self::ready(contract).await;
+        let mut held = shop.held().await;
+        verbs::close(&mut held, &shop.set, &id(), &shop.keyring())
+            .await
+            .unwrap();
+        held.release().await;
+        shop
+    }
+
+    /// Expanded, filled and switched.
+    pub(super) async fn ready(contract: &str) -> Self {
         let shop = Self::expanded(contract).await;
         shop.move_switch().await;
         shop.pass("agrees", 0).await;
-        let mut held = shop.held().await;
-        verbs::close(&mut held, &shop.set, &id()).await.unwrap();
-        held.release().await;
         shop
     }
 
@@ -252,11 +260,16 @@ impl Shop {
     }
 
     pub(super) fn keyring(&self) -> Keyring {
+        self.keyring_of("\"approve\", \"attest\", \"observe\"")
+    }
+
+    /// Everybody may sign this.
+    pub(super) fn keyring_of(&self, may: &str) -> Keyring {
         let mut text = "format = 1\nenvironment = \"production\"\napprovals = 2\n".to_owned();
         for (name, person) in [("ana", &self.ana), ("bo", &self.bo), ("cy", &self.cy)] {
             writeln!(
                 text,
-                "[[person]]\nname = \"{name}\"\nmay = [\"approve\"]\nkey = \"\"\"\n{}\"\"\"",
+                "[[person]]\nname = \"{name}\"\nmay = [{may}]\nkey = \"\"\"\n{}\"\"\"",
                 person.public
             )
             .unwrap();
@@ -267,6 +280,7 @@ impl Shop {
     /// What is to be signed.
     pub(super) async fn approval(&self) -> Approval {
         let ledger = ledger::find(&self.db.admin).await.unwrap().unwrap();
+        let attempt = self.attempt().await;
         let line = self
             .set
             .lock
@@ -275,6 +289,8 @@ impl Shop {
             lock_line: line_text(line.unwrap()),
             ledger: ledger.id.to_string(),
             environment: "production".to_owned(),
+            attempt: attempt.number,
+            closed_at: attempt.closed_at,
             not_after: Timestamp::now() + jiff::SignedDuration::from_hours(1),
             author: "ana".to_owned(),
             approvers: vec!["bo".to_owned(), "cy".to_owned()],

@@ -9,7 +9,7 @@ use aegis_worker::{Budgets, HttpPolicy, Tuning, Worker, WorkerBuilder, WorkerErr
 use clap::Args;
 
 use super::kinds::KindArguments;
-use super::programs;
+use super::{floor, programs};
 use crate::database::DatabaseArguments;
 use crate::exit::Exit;
 use crate::failure::{Failure, chain};
@@ -27,6 +27,8 @@ const LEASE: &str = "Lease and ends";
 pub(super) struct RunArguments {
     #[command(flatten)]
     kinds: KindArguments,
+    #[command(flatten)]
+    schema: floor::FloorArguments,
     /// The queues it works for; repeatable.
     #[arg(long, default_value = "default")]
     queue: Vec<String>,
@@ -154,6 +156,7 @@ pub(super) async fn work(
         .cancel_and_save
         .min(Duration::from_millis(arguments.kill_after_ms));
     let programs = arguments.kinds.programs.checked(stop_within).await?;
+    let floor = floor::admitted(&arguments.schema, database).await?;
     let config = database
         .config()?
         .with_pool_size(usize::from(arguments.slots).clamp(4, 16));
@@ -214,7 +217,8 @@ pub(super) async fn work(
             arguments.name
         ));
     }
-    let exit = worker.run_until_signal().await?;
+    let (exit, too_old) = floor::beside(floor, &handle, worker.run_until_signal()).await;
+    let exit = exit?;
     let counts = handle.snapshot().counts;
     note(&format!(
         "worker {} ended: {exit}. Claimed {}, completed {}, failed {}, postponed {}, handed back {}; {} of its writes were refused",
@@ -226,7 +230,7 @@ pub(super) async fn work(
         counts.handed_back,
         counts.fenced
     ));
-    Ok(Exit::Worker(exit.code()))
+    Ok(Exit::Worker(floor::code(exit.code(), too_old.is_some())))
 }
 
 fn too_long(budgets: &Budgets, grace: Duration) -> String {

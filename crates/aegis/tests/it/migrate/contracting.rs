@@ -176,6 +176,60 @@ impl Shop {
         std::fs::write(self.folder.path().join(file), text).unwrap();
     }
 
+    /// What the cluster's list says now, as the collector of the examples does it.
+    async fn collect(&self, file: &str) {
+        let meta = serde_json::json!({ "name": "shop-1", "namespace": "shop", "labels": {} });
+        let list = |digest: &str| {
+            serde_json::json!({ "apiVersion": "v1", "kind": "List", "metadata": { "resourceVersion": "" }, "items": [{
+                "apiVersion": "v1", "kind": "Pod", "metadata": meta, "status": { "phase": "Running" },
+                "spec": { "containers": [{ "name": "shop", "image": format!("registry.example/shop@{digest}") }] } }] })
+        };
+        let words = |key| {
+            [
+                "contract",
+                "collect",
+                ID,
+                "--kind",
+                "pods",
+                "--from",
+                "list.json",
+                "--image-of",
+                "registry.example/shop",
+            ]
+            .into_iter()
+            .chain([
+                "--knows",
+                "sha256:2222",
+                "--source",
+                "eu-1/shop",
+                "--out",
+                file,
+                "--key",
+                key,
+            ])
+            .collect::<Vec<_>>()
+        };
+        let write = |text: String| std::fs::write(self.folder.path().join("list.json"), text);
+        write(list("sha256:1111").to_string()).unwrap();
+        let old = self.json(&words("eye.pem")).await;
+        assert_eq!(old[0]["holds"], false, "{old}");
+        assert!(
+            old[0]["detail"]
+                .as_str()
+                .unwrap()
+                .contains("Pod shop/shop-1"),
+            "{old}"
+        );
+        write(String::new()).unwrap();
+        assert_eq!(self.json(&words("eye.pem")).await[0]["holds"], Value::Null);
+        write(list("sha256:2222").to_string()).unwrap();
+        // Somebody who may not observe.
+        std::fs::remove_file(self.folder.path().join(file)).unwrap();
+        self.refused(&words("cy.pem"), 18, "may not sign it").await;
+        assert!(!self.folder.path().join(file).exists());
+        assert_eq!(self.json(&words("eye.pem")).await[0]["holds"], true);
+    }
+
     async fn expand(&self) {
         self.folder.write(&format!("{ID}/change.toml"), CHANGE);
         self.folder.write(
@@ -308,7 +362,7 @@ async fn process_a_column_is_split_from_its_first_line_to_the_last_drop() {
         .run(&["contract", "observe", ID, "--for-s", "120"])
         .await;
     assert_eq!(observed.code, 0, "{observed:?}");
-    shop.bundle("last.json", true, "production");
+    shop.collect("last.json").await;
     shop.ok(&["contract", "observe", ID, "--bundle", "last.json"])
         .await;
 
@@ -460,7 +514,32 @@ async fn process_an_observation_whose_connection_is_lost_goes_on_and_ends_when_i
     shop.ok(&["run", "--phase", "migrate"]).await;
     shop.ok(&SWITCH).await;
     shop.write_contract().await;
+    // Without a file of approvers nothing after the door could go on.
+    let approvers = shop.folder.read("approvers.toml");
+    std::fs::remove_file(shop.folder.dir().join("approvers.toml")).unwrap();
+    shop.refused(&["contract", "close", ID], 2, "approvers.toml")
+        .await;
+    let attempts = "SELECT count(*) FROM aegis_migrate.contract";
+    assert_eq!(shop.number(attempts).await, 0);
+    let status = shop.run(&["contract", "status", ID]).await;
+    assert_eq!(status.code, 21, "{status:?}");
+    assert!(status.stdout.contains("approvers"), "{status:?}");
+    shop.folder.write("approvers.toml", &approvers);
+    let ready = shop.run(&["contract", "status", ID]).await;
+    assert_eq!(ready.code, 21, "{ready:?}");
+    assert!(
+        ready.stderr.contains("next: `aegis migrate contract close"),
+        "{ready:?}"
+    );
     shop.ok(&["contract", "close", ID]).await;
+    std::fs::remove_file(shop.folder.dir().join("approvers.toml")).unwrap();
+    let status = shop.run(&["contract", "status", ID]).await;
+    assert_eq!(status.code, 18, "{status:?}");
+    assert!(
+        status.stdout.contains("sightings") && status.stderr.contains("approvers.toml"),
+        "{status:?}"
+    );
+    shop.folder.write("approvers.toml", &approvers);
     // The folder of the version before: its programs must not start any more.
     let older = Folder::new();
     for name in [

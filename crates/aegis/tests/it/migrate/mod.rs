@@ -3,6 +3,7 @@
 mod as_task;
 mod contracting;
 mod developing;
+mod flooring;
 mod folder;
 mod killing;
 mod linting;

@@ -80,14 +80,69 @@ fn mg_37_the_presync_job_is_deleted_before_the_next_one_only() {
     );
 }
 
+/// The documents of the collector's file, by their kind.
+fn collector(kind: &str) -> Value {
+    let text = text("deploy/collector.yaml");
+    let documents = text.split("\n---\n").map(|one| yaml_serde::from_str(one));
+    let mut found = documents
+        .map(Result::unwrap)
+        .filter(|one: &Value| one["kind"] == kind);
+    let one = found.next().unwrap();
+    assert!(found.next().is_none(), "two of {kind}");
+    one
+}
+
+#[test]
+fn the_collector_may_list_and_nothing_else_and_looks_often_enough() {
+    let role = collector("Role");
+    let mut resources = Vec::new();
+    for rule in role["rules"].as_array().unwrap() {
+        assert_eq!(rule["verbs"], serde_json::json!(["get", "list"]));
+        for resource in rule["resources"].as_array().unwrap() {
+            resources.push(resource.as_str().unwrap().to_owned());
+        }
+    }
+    let job = collector("CronJob");
+    let pod = &job["spec"]["jobTemplate"]["spec"]["template"]["spec"];
+    // It asks for what it may list, all of it, and never for one page.
+    let asks = pod["initContainers"][0]["args"][0].as_str().unwrap();
+    for resource in &resources {
+        assert!(asks.contains(resource.as_str()), "{asks}");
+    }
+    assert!(asks.contains("--chunk-size=0"), "{asks}");
+    let account = &collector("ServiceAccount")["metadata"]["name"];
+    assert_eq!(&pod["serviceAccountName"], account);
+    let binding = collector("RoleBinding");
+    assert_eq!(&binding["subjects"][0]["name"], account);
+    assert_eq!(binding["roleRef"]["name"], role["metadata"]["name"]);
+    // Every two minutes, one at a time, each ended before the next: the default of bundle_max_age_s is 300.
+    assert_eq!(job["spec"]["schedule"], "*/2 * * * *");
+    assert_eq!(job["spec"]["concurrencyPolicy"], "Forbid");
+    let deadline = &job["spec"]["jobTemplate"]["spec"]["activeDeadlineSeconds"];
+    assert!(deadline.as_i64().unwrap() < 120);
+    for list in ["initContainers", "containers"] {
+        for container in pod[list].as_array().unwrap() {
+            let limits = &container["securityContext"];
+            assert_eq!(limits["allowPrivilegeEscalation"], false, "{container}");
+            assert_eq!(limits["readOnlyRootFilesystem"], true, "{container}");
+            let image = container["image"].as_str().unwrap();
+            assert!(image.contains("@sha256:"), "{image}");
+        }
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn process_the_commands_in_the_manifests_exist() {
     let _slot = process_slot();
     let job: Value = yaml_serde::from_str(&text("deploy/presync-job.yaml")).unwrap();
     let deployment: Value = yaml_serde::from_str(&text("deploy/deployment.yaml")).unwrap();
+    let cron_job = collector("CronJob");
+    let pod = &cron_job["spec"]["jobTemplate"]["spec"]["template"]["spec"];
     for container in [
         container(&job, "containers"),
         container(&deployment, "initContainers"),
+        &pod["initContainers"][1],
+        &pod["containers"][0],
     ] {
         let words = container["args"].as_array().unwrap();
         let mut words: Vec<&str> = words.iter().map(|word| word.as_str().unwrap()).collect();

@@ -1,5 +1,7 @@
 //! `contract close` and `contract reopen`: the door.
 
+use std::path::Path;
+
 use aegis_migrate::change::ChangeId;
 use aegis_migrate::contract::verbs::{self, Moved};
 use aegis_migrate::run::Outcome;
@@ -7,11 +9,12 @@ use aegis_migrate::set::Set;
 use clap::Args;
 use serde_json::json;
 
-use super::failure;
+use super::{failure, keyring};
 use crate::commands::migrate::Place;
 use crate::commands::migrate::by::ByArguments;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::output::note;
 
 #[derive(Debug, Args)]
 pub(super) struct CloseArguments {
@@ -34,17 +37,27 @@ pub(super) struct ReopenArguments {
     by: ByArguments,
 }
 
-pub(super) async fn close(arguments: &CloseArguments, place: &Place<'_>) -> Result<Exit, Failure> {
+pub(super) async fn close(
+    arguments: &CloseArguments,
+    place: &Place<'_>,
+    approvers: &Path,
+) -> Result<Exit, Failure> {
     let set = Set::read(&place.dir)?;
     super::subject(&set, &arguments.id)?;
+    // Without it nothing after the door could go on.
+    let keyring = keyring(approvers)?;
     let mut held = arguments.by.held(place).await?;
-    let closed = verbs::close(&mut held, &set, &arguments.id).await;
+    let closed = verbs::close(&mut held, &set, &arguments.id, &keyring).await;
     held.release().await;
     tell(
         place,
         &arguments.id,
         &closed.map_err(|error| failure(&error))?,
     );
+    note(&format!(
+        "next: `aegis migrate contract status {}` tells what is still missing",
+        arguments.id
+    ));
     Ok(Exit::Done)
 }
 

@@ -3,6 +3,7 @@
 //! Invariants: exit code 18 means that something is not shown and nothing was dropped; private keys are read and never kept.
 
 mod close;
+mod collect;
 mod observe;
 mod run;
 mod sign;
@@ -44,11 +45,14 @@ pub(crate) struct ContractArguments {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
-    /// Shuts the door: the roles of revoke_from lose the old columns, and older programs are below the schema's floor.
+    /// Shuts the door, when nothing is lacking that the contract needs later: the roles of revoke_from lose the old columns, and older programs are below the schema's floor.
     Close(close::CloseArguments),
     /// Looks every 10 s who still needs the old side, until the `observe` of the change is full; or takes in what was seen elsewhere.
     #[command(after_help = observe::AFTER)]
     Observe(observe::ObserveArguments),
+    /// Reads what a cluster listed, and signs what it says of Pods and CronJobs of older programs: a bundle for observe.
+    #[command(after_help = collect::AFTER)]
+    Collect(collect::CollectArguments),
     /// Answers with your name for what nobody can see, such as that the release before will not come back.
     Attest(sign::AttestArguments),
     /// Signs that the contract may run, for one line of the lock, one ledger and one environment.
@@ -59,7 +63,8 @@ enum Verb {
     Run(run::RunArguments),
     /// Opens the door again and gives back what closing took, as long as nothing was dropped.
     Reopen(close::ReopenArguments),
-    /// Shows each fact with its source, its time and its age. Exit code 18 while something blocks.
+    /// Shows each fact with its source, its time and its age, and the next step. Before the door is shut, what is in its way. Exit code 18
+    /// while something blocks, 21 while the door stands open.
     Status(status::StatusArguments),
 }
 
@@ -69,8 +74,9 @@ pub(crate) async fn run(arguments: &ContractArguments, place: &Place<'_>) -> Res
         .clone()
         .unwrap_or_else(|| place.dir.join("approvers.toml"));
     match &arguments.verb {
-        Verb::Close(close) => close::close(close, place).await,
+        Verb::Close(close) => close::close(close, place, &approvers).await,
         Verb::Observe(observe) => observe::run(observe, place, &approvers).await,
+        Verb::Collect(collect) => collect::run(collect, place, &approvers),
         Verb::Attest(attest) => sign::attest(attest, place, &approvers).await,
         Verb::Approve(approve) => sign::approve(approve, place, &approvers).await,
         Verb::Run(run) => run::run(run, place, &approvers).await,
@@ -83,7 +89,7 @@ pub(crate) async fn run(arguments: &ContractArguments, place: &Place<'_>) -> Res
 fn keyring(file: &Path) -> Result<Keyring, Failure> {
     let text = read(
         file,
-        "it says who may approve, attest and observe: docs/guides/migrate.md",
+        "it says who may approve, attest and observe; name it by --approvers, or write it: docs/guides/contract.md",
     )?;
     Keyring::read(&text, &file.display().to_string()).map_err(|error| failure(&error.into()))
 }

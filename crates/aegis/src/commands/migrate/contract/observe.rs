@@ -235,7 +235,9 @@ async fn bundles(
         let text = super::read(file, "hand in what the collector has signed")?;
         let refuse = |error: ContractError| failure(&error);
         let envelope = Envelope::read(&text, &named).map_err(|error| refuse(error.into()))?;
-        let (bundle, by) = open_bundle(&envelope, keyring, &attempt.change, attempt.now, &named)
+        let since = Some(attempt.closed_at);
+        let change = &attempt.change;
+        let (bundle, by) = open_bundle(&envelope, keyring, change, since, attempt.now, &named)
             .map_err(|error| refuse(error.into()))?;
         look::keep_bundle(client, attempt, &bundle, &by)
             .await
@@ -274,7 +276,7 @@ fn show(place: &Place<'_>, seen: &[(Need, Seen)]) {
     );
 }
 
-const fn holds(holds: Option<bool>) -> &'static str {
+pub(super) const fn holds(holds: Option<bool>) -> &'static str {
     match holds {
         Some(true) => "yes",
         Some(false) => "no",

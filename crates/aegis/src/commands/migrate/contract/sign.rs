@@ -154,6 +154,8 @@ pub(super) async fn approve(
     let wanted = approval::Wanted {
         lock_line: &line_text(line),
         ledger: &ledger.id.to_string(),
+        attempt: attempt.number,
+        closed_at: attempt.closed_at,
         now: attempt.now,
     };
     let (approval, before) = if let Some(author) = &arguments.author {
@@ -172,10 +174,11 @@ pub(super) async fn approve(
         (approval, Some((envelope, payload)))
     };
     note(&format!(
-        "you sign: `{}` on ledger {} in {}, until {}; written by {}",
+        "you sign: `{}` on ledger {} in {}, for attempt {}, until {}; written by {}",
         approval.lock_line,
         approval.ledger,
         approval.environment,
+        approval.attempt,
         approval.not_after,
         approval.author
     ));
@@ -233,6 +236,8 @@ fn made(
         lock_line: wanted.lock_line.to_owned(),
         ledger: wanted.ledger.to_owned(),
         environment: keyring.environment().to_owned(),
+        attempt: wanted.attempt,
+        closed_at: wanted.closed_at,
         not_after: arguments.not_after.unwrap_or(wanted.now),
         author: author.to_owned(),
         approvers: if arguments.ask.is_empty() {
@@ -264,7 +269,7 @@ fn counted(
 }
 
 /// Signs, and finds in the keyring whose key it was.
-fn sign(
+pub(super) fn sign(
     key: &Path,
     kind: &'static str,
     payload: &[u8],
@@ -305,6 +310,6 @@ fn not_sealed(at: &PhaseOf) -> Failure {
     Failure::new(Exit::Migrate(11), what)
 }
 
-fn broken(error: &serde_json::Error) -> Failure {
+pub(super) fn broken(error: &serde_json::Error) -> Failure {
     Failure::new(Exit::Migrate(2), error.to_string())
 }

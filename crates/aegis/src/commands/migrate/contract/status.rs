@@ -1,17 +1,22 @@
-//! `contract status`: each fact as `contract run` would judge it now. It writes nothing.
+//! `contract status`: each fact as `contract run` would judge it now, or what is in the way of closing.
+//!
+//! Invariants: it writes nothing, and tells what is missing rather than failing for it.
 
 use std::path::Path;
 
 use aegis_migrate::change::ChangeId;
 use aegis_migrate::contract::attempt::Attempt;
 use aegis_migrate::contract::fact::{Fact, Standing};
-use aegis_migrate::contract::judge;
+use aegis_migrate::contract::keyring::Keyring;
+use aegis_migrate::contract::need::Need;
+use aegis_migrate::contract::subject::Subject;
+use aegis_migrate::contract::{judge, ready};
 use aegis_migrate::ledger;
 use aegis_migrate::set::Set;
-use aegis_model::ErrorCode;
 use clap::Args;
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use tokio_postgres::Client;
 
 use super::{failure, keyring, of_run, subject};
 use crate::commands::migrate::{Place, connect};
@@ -33,7 +38,7 @@ pub(super) async fn run(
 ) -> Result<Exit, Failure> {
     let set = Set::read(&place.dir)?;
     let subject = subject(&set, &arguments.id)?;
-    let keyring = keyring(approvers)?;
+    let keyring = keyring(approvers);
     let client = connect(place.database.direct()?).await?;
     let found = match ledger::find(&client).await.map_err(of_run)? {
         Some(_) => Attempt::find(&client, &subject.id)
@@ -42,16 +47,14 @@ pub(super) async fn run(
         None => None,
     };
     let Some(attempt) = found else {
-        let not = format!(
-            "the door of {0} stands open; begin with `aegis migrate contract close {0}`",
-            subject.id
-        );
-        return Err(Failure::new(Exit::Migrate(21), not).with_code(ErrorCode::REQUIRED_FIRST));
+        return open(&client, &subject, keyring, place).await;
     };
     if let Some(at) = attempt.done_at {
         note(&format!("attempt {} was done at {at}", attempt.number));
         return Ok(Exit::Done);
     }
+    let why = keyring.as_ref().err().map(ToString::to_string);
+    let keyring = keyring.unwrap_or_else(|_| Keyring::absent());
     let facts = judge::facts(&client, &subject, &attempt, &keyring)
         .await
         .map_err(of_run)?;
@@ -60,12 +63,73 @@ pub(super) async fn run(
         attempt.number, attempt.closed_at, attempt.closed_by
     ));
     show(place, &facts, attempt.now);
-    let blocked = facts.iter().any(|fact| fact.blocks(attempt.now).is_some());
-    Ok(if blocked {
+    if let Some(why) = &why {
+        note(&format!("approvers: {why}; {}", ready::NO_KEYRING));
+    }
+    let blocks: Vec<Need> = facts
+        .iter()
+        .filter_map(|fact| fact.blocks(attempt.now))
+        .map(|block| block.need)
+        .collect();
+    note(&format!("next: {}", next(&subject.id, &blocks)));
+    Ok(if why.is_some() || !blocks.is_empty() {
         Exit::Migrate(18)
     } else {
         Exit::Done
     })
+}
+
+/// The command that comes next.
+fn next(id: &str, blocks: &[Need]) -> String {
+    let watched = |need: &&Need| need.is_watched() && need.is_seen_here();
+    if blocks.contains(&Need::Reconciled) {
+        format!("`aegis migrate reconcile {id}`")
+    } else if blocks.iter().any(|need| watched(&need)) {
+        format!("`aegis migrate contract observe {id}`")
+    } else if let Some(need) = blocks.first() {
+        need.way_out().replace("ID", id)
+    } else {
+        format!(
+            "`aegis migrate contract approve {id} --key FILE --file approval.json --author NAME --not-after TIME`, then `aegis migrate contract run {id} --approval approval.json`"
+        )
+    }
+}
+
+/// The door stands open: what is in the way of shutting it.
+async fn open(
+    client: &Client,
+    subject: &Subject<'_>,
+    keyring: Result<Keyring, Failure>,
+    place: &Place<'_>,
+) -> Result<Exit, Failure> {
+    let why = keyring.as_ref().err().map(ToString::to_string);
+    let read = match (&keyring, &why) {
+        (Ok(keyring), _) => Ok(keyring),
+        (Err(_), why) => Err(why.as_deref().unwrap_or_default()),
+    };
+    let lacks = ready::lacks(client, subject, read).await.map_err(of_run)?;
+    let rows = lacks
+        .iter()
+        .map(|lack| vec![lack.what.clone(), lack.why.clone(), lack.way_out.clone()]);
+    let documents = lacks.iter().map(|lack| json!(lack));
+    place.output.list(
+        &["in the way of closing", "why", "way out"],
+        rows.collect(),
+        documents.collect(),
+    );
+    let next = if lacks.is_empty() {
+        format!("`aegis migrate contract close {}`", subject.id)
+    } else {
+        format!(
+            "what is listed, then `aegis migrate contract close {}`",
+            subject.id
+        )
+    };
+    note(&format!(
+        "the door of {} stands open; next: {next}",
+        subject.id
+    ));
+    Ok(Exit::Migrate(21))
 }
 
 /// The facts as a list, with what blocks and the way out.

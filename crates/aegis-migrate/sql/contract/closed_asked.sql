@@ -1,0 +1,2 @@
+-- Changes whose old side is closed or gone, as any program may ask.
+SELECT c.change FROM aegis_migrate.closed() c

@@ -1,0 +1,188 @@
+//! What `close`, `observe` and `run` will need, looked at before the door shuts: a door that shuts in vain stops old programs for nothing.
+//!
+//! Invariants: it reads only; what can still be brought while the door is shut (looks, bundles, people's word, signatures) is not asked
+//! for, but that somebody may bring it is.
+
+use tokio_postgres::GenericClient;
+
+use super::dependents;
+use super::door;
+use super::fact::Standing;
+use super::judge::may_be_attested;
+use super::keyring::{Keyring, May};
+use super::look;
+use super::need::Need;
+use super::reconciled::{self, Question};
+use super::subject::Subject;
+use crate::change::Change;
+use crate::switch::{self, Side};
+
+/// Something that is in the way of closing.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Lack {
+    /// What is asked: a fact's name, `approvers`, `switch` or `revoke_from`.
+    pub what: String,
+    /// Why it does not do.
+    pub why: String,
+    /// What to do.
+    pub way_out: String,
+}
+
+impl Lack {
+    /// One.
+    pub fn new(
+        what: impl Into<String>,
+        why: impl Into<String>,
+        way_out: impl Into<String>,
+    ) -> Self {
+        Self {
+            what: what.into(),
+            why: why.into(),
+            way_out: way_out.into(),
+        }
+    }
+}
+
+/// Everything that is in the way of this door; empty when it may shut. `keyring` is why there is none when it cannot be read.
+///
+/// # Errors
+/// The database's.
+pub async fn lacks(
+    client: &impl GenericClient,
+    subject: &Subject<'_>,
+    keyring: Result<&Keyring, &str>,
+) -> Result<Vec<Lack>, tokio_postgres::Error> {
+    let mut lacks = Vec::new();
+    if let Err(why) = keyring {
+        lacks.push(Lack::new("approvers", why, NO_KEYRING));
+    }
+    let roles = &subject.contract.revoke_from;
+    let lacking = door::lacking_roles(client, roles).await?;
+    if !lacking.is_empty() {
+        let why = format!("roles that do not exist here: {}", lacking.join(", "));
+        let way_out = "correct [contract] revoke_from, or make the roles first";
+        lacks.push(Lack::new("revoke_from", why, way_out));
+    }
+    lacks.extend(told_the_old_side(client, subject.change).await?);
+    for need in &subject.contract.evidence {
+        let excluded = keyring.is_ok_and(|keyring| keyring.exclusion(*need).is_some());
+        if excluded {
+            continue;
+        }
+        if let Some(why) = never_shown(client, subject, keyring.ok(), *need).await? {
+            lacks.push(Lack::new(need.name(), why.0, why.1));
+        }
+    }
+    Ok(lacks)
+}
+
+/// What to do without a file of approvers.
+pub const NO_KEYRING: &str = "write approvers.toml into the folder of the changes, or name it by --approvers; docs/guides/contract.md shows one";
+
+/// Why applications may still use the old side of a change that has a switch; none when they are told the new one.
+pub async fn told_the_old_side(
+    client: &impl GenericClient,
+    change: &Change,
+) -> Result<Option<Lack>, tokio_postgres::Error> {
+    if change.switch.is_none() {
+        return Ok(None);
+    }
+    let id = change.id.to_string();
+    let way_out = format!(
+        "the door shuts when both are new: `aegis migrate switch {id} --reads new --writes new --reason TEXT`"
+    );
+    if !reconciled::is_there(client, "aegis_migrate.switch").await? {
+        return Ok(Some(Lack::new("switch", "it was never moved", way_out)));
+    }
+    let stands = match switch::standing(client, &id).await {
+        Ok(stands) => stands,
+        Err(switch::SwitchError::Database(error)) => return Err(error),
+        Err(other) => return Ok(Some(Lack::new("switch", other.to_string(), way_out))),
+    };
+    let counts = stands.last.as_ref().is_some_and(|last| last.counts);
+    if (stands.reads, stands.writes) == (Side::New, Side::New) && counts {
+        return Ok(None);
+    }
+    let when = stands
+        .last
+        .filter(|last| !last.counts)
+        .map_or_else(String::new, |last| {
+            format!(", and the last move counts from {} on", last.counts_from)
+        });
+    let why = format!(
+        "applications are told to read the {} side of {id} and to write the {} side{when}",
+        stands.reads, stands.writes
+    );
+    Ok(Some(Lack::new("switch", why, way_out)))
+}
+
+/// Why a need could not be shown while the door is shut, with the way out; none when it could.
+async fn never_shown(
+    client: &impl GenericClient,
+    subject: &Subject<'_>,
+    keyring: Option<&Keyring>,
+    need: Need,
+) -> Result<Option<(String, String)>, tokio_postgres::Error> {
+    let out_of = |why: &str, way_out: &str| Some((why.to_owned(), way_out.to_owned()));
+    // Whether somebody may bring it, as far as that is known.
+    let may = |what: May| keyring.is_none_or(|keyring| keyring.anybody_may(what));
+    let answers = may_be_attested(need) && may(May::Attest);
+    Ok(match need {
+        Need::Reconciled => counted(client, subject).await?,
+        Need::Sightings if subject.rule.is_none() => out_of(
+            "only a sync trigger notes writes of the old side, and the change has no [sync]",
+            "take sightings out of [contract] evidence",
+        ),
+        Need::Clients if subject.contract.revoke_from.is_empty() => out_of(
+            "[contract] revoke_from names no role whose sessions could be looked at",
+            "name the roles of the applications, or take clients out of [contract] evidence",
+        ),
+        Need::Dependents => {
+            let seen = dependents::look(client, subject).await?;
+            (seen.holds != Some(true)).then(|| (seen.detail, need.way_out().to_owned()))
+        }
+        Need::Workers | Need::Tasks if !answers && !look::has_engine(client).await? => out_of(
+            "no engine is in this database, and nobody in approvers.toml may attest",
+            "let somebody attest (may), or exclude it with a reason",
+        ),
+        Need::Pods | Need::Cronjobs if !answers && !may(May::Observe) => out_of(
+            "it is seen by a collector only, and nobody in approvers.toml may observe or attest",
+            "give the collector a key and `may = [\"observe\"]`, or exclude it with a reason",
+        ),
+        Need::RollbackWindow if !answers => out_of(
+            "a person answers for it, and nobody in approvers.toml may attest",
+            "let somebody attest (may), or exclude it with a reason",
+        ),
+        _ => None,
+    })
+}
+
+/// Why the rows are not known to be moved. The pass that the contract itself needs is made when new writes count, also later; one that
+/// says that rows are wrong, or whose trigger is gone, would only say so again.
+async fn counted(
+    client: &impl GenericClient,
+    subject: &Subject<'_>,
+) -> Result<Option<(String, String)>, tokio_postgres::Error> {
+    let id = &subject.id;
+    let way_out = format!("`aegis migrate reconcile {id}` until it counts zero, then close");
+    let mut last = None;
+    for question in [Question::Agrees, Question::Forward] {
+        let fact = reconciled::fact(client, subject.change, question).await?;
+        match &fact.standing {
+            Standing::Missing => last = Some(fact),
+            Standing::Shown | Standing::Attested { .. } | Standing::Excluded { .. } => {
+                return Ok(None);
+            }
+            // It is only too early: from before new writes counted.
+            Standing::Inconclusive
+                if reconciled::trigger_is_same(client, subject.change, question).await? =>
+            {
+                return Ok(None);
+            }
+            Standing::Inconclusive | Standing::Refuted => {
+                return Ok(Some((fact.detail, way_out)));
+            }
+        }
+    }
+    Ok(last.map(|fact| (fact.detail, way_out)))
+}
