@@ -63,7 +63,6 @@ fn configurations() -> Vec<(&'static str, Bounds)> {
             ..three.clone()
         },
     ));
-    all.push(("fenced, three processes, 3 ticks", three.clone()));
     all.push((
         "fenced, three processes, 2 ticks",
         Bounds { ticks: 2, ..three },

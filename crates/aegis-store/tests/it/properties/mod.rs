@@ -29,8 +29,28 @@ const CASES: u32 = 16;
 /// Of a habit that is wrong: the first case that shows it ends them.
 const WRONG_CASES: u32 = 100;
 
+/// What a run of cases tells.
+#[derive(Default)]
+struct Told {
+    /// What executions heard that had lost an answer.
+    heard: Mutex<BTreeSet<&'static str>>,
+    /// The move at which a case failed, of the newest that did.
+    failed_at: Mutex<Option<Move>>,
+}
+
+/// The move that is made now; it says so when it is the last.
+struct Now<'a>(&'a Told, Move);
+
+impl Drop for Now<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            *self.0.failed_at.lock().unwrap() = Some(self.1);
+        }
+    }
+}
+
 /// Makes the moves beside the model; panics where the store does otherwise.
-fn run(habit: Habit, mut model: Model, moves: Vec<Move>, began: impl Fn(), heard: impl Fn(Heard)) {
+fn run(habit: Habit, mut model: Model, moves: Vec<Move>, told: &Told, began: impl Fn()) {
     let runtime = Builder::new_multi_thread()
         .worker_threads(1)
         .enable_all()
@@ -41,26 +61,27 @@ fn run(habit: Habit, mut model: Model, moves: Vec<Move>, began: impl Fn(), heard
         subject.compare(&model).await;
         for one in moves {
             began();
+            let now = Now(told, one);
             model = Model::apply(model, &one);
             subject.apply(&model, one).await;
             subject.compare(&model).await;
-            model.heard.into_iter().for_each(&heard);
+            drop(now);
+            if let Some(heard) = model.heard {
+                told.heard.lock().unwrap().insert(heard.word());
+            }
         }
     });
 }
 
-/// Runs cases of a habit; gives the shortest that fails, and what executions heard that had lost an answer.
-fn cases(habit: Habit, config: Config) -> (Result<(), String>, BTreeSet<&'static str>) {
+/// Runs cases of a habit; gives the shortest that fails.
+fn cases(habit: Habit, config: Config) -> (Result<(), String>, Told) {
     let strategy = Model::sequential_strategy(15..40);
-    let seen = Mutex::new(BTreeSet::new());
+    let told = Told::default();
     let ran = TestRunner::new(config).run(&strategy, |(model, moves, counted)| {
-        let began = || {
+        run(habit, model, moves, &told, || {
             if let Some(counted) = &counted {
                 counted.fetch_add(1, Ordering::SeqCst);
             }
-        };
-        run(habit, model, moves, began, |heard| {
-            seen.lock().unwrap().insert(heard.word());
         });
         Ok(())
     });
@@ -68,7 +89,7 @@ fn cases(habit: Habit, config: Config) -> (Result<(), String>, BTreeSet<&'static
         TestError::Fail(why, (_, moves, _)) => format!("{why}\nafter {moves:#?}"),
         TestError::Abort(why) => panic!("{why}"),
     });
-    (ran, seen.into_inner().unwrap())
+    (ran, told)
 }
 
 fn config(cases: u32, seed: Option<u64>, max_shrink_iters: u32) -> Config {
@@ -88,19 +109,24 @@ fn the_store_does_what_the_model_does() {
         .map(|text| text.parse().unwrap());
     let seed = wanted.is_none().then_some(20_261_130);
     let config = config(wanted.unwrap_or(CASES), seed, 150);
-    let (ran, heard) = cases(Habit::ReadsBack, config);
+    let (ran, told) = cases(Habit::ReadsBack, config);
     if let Err(failed) = ran {
         panic!("{failed}");
     }
     // Else these cases prove little.
+    let heard = told.heard.into_inner().unwrap();
     assert_eq!(heard, BTreeSet::from(Heard::WORDS));
 }
 
 /// What each wrong habit does must be seen, else the cases above prove nothing about the right one.
 fn is_found_out(habit: Habit) {
-    let (ran, _) = cases(habit, config(WRONG_CASES, Some(20_261_130), 4));
+    let (ran, told) = cases(habit, config(WRONG_CASES, Some(20_261_130), 4));
     let why = ran.unwrap_err();
-    assert!(why.contains("Resume"), "for another reason: {why}");
+    let failed_at = told.failed_at.into_inner().unwrap();
+    assert!(
+        matches!(failed_at, Some(Move::Resume { .. })),
+        "for another reason, at {failed_at:?}: {why}"
+    );
 }
 
 #[test]
