@@ -29,6 +29,16 @@ pub fn write_change(
     files: &[ForeignFile],
     now: Timestamp,
 ) -> Result<AdoptedChange, Problems> {
+    let of_file = |file: &ForeignFile| {
+        let path = file.path.display().to_string();
+        let help = "write its value into the file, or into the configuration of the tool above it";
+        let told = file
+            .notes
+            .iter()
+            .map(move |(line, said)| Problem::of_file(path.clone(), said.clone(), help).at(*line));
+        told.collect::<Vec<_>>()
+    };
+    Problems::none_of(files.iter().flat_map(of_file).collect())?;
     let id: ChangeId = format!("{}_adopted_{tool}", now.strftime("%Y%m%dT%H%M"))
         .parse()
         .map_err(|what: String| {

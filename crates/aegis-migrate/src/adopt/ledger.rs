@@ -134,7 +134,7 @@ pub async fn applied(client: &Client, ledger: &Ledger) -> Result<Vec<Applied>, A
         Tool::Flyway => include_str!("../../sql/adopt/flyway.sql"),
         Tool::Refinery => include_str!("../../sql/adopt/refinery.sql"),
         Tool::Goose => include_str!("../../sql/adopt/goose.sql"),
-        Tool::Rails | Tool::Plain => include_str!("../../sql/adopt/rails.sql"),
+        _ => include_str!("../../sql/adopt/rails.sql"),
     };
     let rows = client
         .query(ledger.sql(statement).as_str(), &[])

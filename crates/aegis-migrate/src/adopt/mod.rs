@@ -28,7 +28,7 @@ impl Tool {
             Self::Goose => Some("goose_db_version"),
             Self::Flyway => Some("flyway_schema_history"),
             Self::Rails => Some("schema_migrations"),
-            Self::Plain => None,
+            _ => None,
         }
     }
 
@@ -40,7 +40,7 @@ impl Tool {
             Self::Rails => Some(crc.wrapping_mul(2_053_462_845)),
             // `lock.DefaultLockID`.
             Self::Goose => Some(4_097_083_626),
-            Self::Refinery | Self::Flyway | Self::Plain => None,
+            _ => None,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Folders of migrations of other tools: sqlx, refinery, goose, Flyway, Rails' `structure.sql`, and plain `.sql` files.
+//! Folders of migrations of other tools, and plain `.sql` files.
 //!
 //! Invariants: what a tool would run forwards is read, at its own lines (what goes back is blanked out, never cut out), in the
 //! tool's own order; a file that the tool would run and that cannot be read as SQL is a problem, not left out.
@@ -6,87 +6,28 @@
 //! Never: a guess about a file that no rule of the tool names.
 
 mod annotations;
+mod evidence;
+mod liquibase;
 mod name;
+mod placeholder;
+mod rows;
+mod tool;
 
 use std::cmp::Ordering;
-use std::fmt;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
-
-use serde::Serialize;
 
 use crate::change::{Problem, Problems, normalised, sha256};
 
 pub use name::Version;
+pub use tool::{Tool, Wrapping};
 
 /// Largest file.
 const FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
+/// What to do about a migration in another language.
+const NOT_SQL: &str =
+    "only SQL can be read; begin with a dump of the structure (`pg_dump --schema-only`) instead";
 /// Most files of a folder.
 const FILES_MAX: usize = 100_000;
-
-/// Whose folder it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Tool {
-    /// sqlx: `VERSION_words.sql`, or pairs of `.up.sql` and `.down.sql`.
-    Sqlx,
-    /// refinery: `V1__words.sql`, `U2__words.sql`.
-    Refinery,
-    /// goose: `00001_words.sql` with `-- +goose Up` and `-- +goose Down`.
-    Goose,
-    /// Flyway: `V1_1__words.sql`, `R__words.sql`.
-    Flyway,
-    /// Rails: `structure.sql`, which `pg_dump` writes.
-    Rails,
-    /// Nobody's: `.sql` files in the order of their names.
-    Plain,
-}
-
-impl Tool {
-    /// All.
-    pub const ALL: [Self; 6] = [
-        Self::Sqlx,
-        Self::Refinery,
-        Self::Goose,
-        Self::Flyway,
-        Self::Rails,
-        Self::Plain,
-    ];
-
-    /// Its name on the command line.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Sqlx => "sqlx",
-            Self::Refinery => "refinery",
-            Self::Goose => "goose",
-            Self::Flyway => "flyway",
-            Self::Rails => "rails",
-            Self::Plain => "plain",
-        }
-    }
-}
-
-impl fmt::Display for Tool {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.word())
-    }
-}
-
-impl FromStr for Tool {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        Self::ALL
-            .into_iter()
-            .find(|tool| tool.word() == text)
-            .ok_or_else(|| {
-                format!(
-                    "`{}` is none of sqlx, refinery, goose, flyway, rails, plain",
-                    text.escape_default()
-                )
-            })
-    }
-}
 
 /// A file that the tool would run forwards.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -99,8 +40,10 @@ pub struct ForeignFile {
     pub path: PathBuf,
     /// What is run forwards, with LF; lines that are not are blank.
     pub text: String,
-    /// Whether the tool would run it outside of a transaction.
-    pub no_transaction: bool,
+    /// How many of its statements run in one transaction.
+    pub wrapping: Wrapping,
+    /// What was put in place of what is only known when it runs: line and words.
+    pub notes: Vec<(usize, String)>,
     /// SHA-256 of its bytes as they are, in hex.
     pub raw_sha256: String,
 }
@@ -108,33 +51,45 @@ pub struct ForeignFile {
 /// Whose folder (or file) this is, by what is in it; `None` where nothing tells.
 pub fn detect(path: &Path) -> Result<Option<Tool>, Problems> {
     if path.is_file() {
-        return Ok(Some(if name::is_structure(path) {
-            Tool::Rails
-        } else {
-            Tool::Plain
-        }));
+        return detect_file(path);
     }
     let paths = walk(path)?;
-    if paths.iter().any(|path| name::is_structure(path)) {
-        return Ok(Some(Tool::Rails));
+    if let Some(tool) = evidence::by_place(path, &paths) {
+        return Ok(Some(tool));
     }
     for path in paths.iter().filter(|path| name::is_sql(path)) {
-        if annotations::is_goose(&read_text(path)?.0) {
-            return Ok(Some(Tool::Goose));
+        // What cannot be read is told when all are.
+        let text = read_text(path).unwrap_or_default().0;
+        if let Some(tool) = evidence::by_text(&text) {
+            return Ok(Some(tool));
         }
     }
     let names: Vec<&str> = paths.iter().filter_map(|path| name::of(path)).collect();
-    let all = |tool| {
-        let mut sql = names
-            .iter()
-            .filter(|name| name::is_sql(Path::new(name)))
-            .peekable();
-        sql.peek().is_some()
-            && sql.all(|name| !matches!(name::parse(tool, name), name::Parsed::Unknown))
+    Ok(evidence::by_names(path, &names))
+}
+
+/// Of a file that is named alone.
+fn detect_file(path: &Path) -> Result<Option<Tool>, Problems> {
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
     };
-    Ok([Tool::Flyway, Tool::Sqlx]
-        .into_iter()
-        .find(|tool| all(*tool)))
+    let alone = [path.to_path_buf()];
+    if let Some(tool) = evidence::by_text(&read_text(path)?.0) {
+        return Ok(Some(tool));
+    }
+    // Those of Prisma, Diesel and Sqitch stand in folders of their own.
+    let above = folder.join("..");
+    let by_place =
+        evidence::by_place(folder, &alone).or_else(|| evidence::by_place(&above, &alone));
+    Ok(by_place
+        .or_else(|| evidence::by_names(folder, &[name::of(path).unwrap_or_default()]))
+        .or(Some(Tool::Plain)))
+}
+
+/// Whether the tool would run a file only to go back.
+pub(crate) fn goes_back(tool: Tool, path: &Path) -> bool {
+    name::parse(tool, path) == name::Parsed::Backward
 }
 
 /// What the tool would run forwards, in its order.
@@ -147,28 +102,32 @@ pub fn read(path: &Path, tool: Tool) -> Result<Vec<ForeignFile>, Problems> {
     let mut problems = Vec::new();
     let mut files = Vec::new();
     for path in paths {
-        let Some(file_name) = name::of(&path) else {
+        if name::of(&path).is_none() {
             problems.push(Problem::of_file(
                 path.display().to_string(),
                 "its name is not UTF-8",
                 "rename it",
             ));
             continue;
-        };
-        match name::parse(tool, file_name) {
+        }
+        match name::parse(tool, &path) {
             name::Parsed::Forward {
                 version,
                 description,
-            } => match one(&path, tool, version, description) {
-                Ok(file) => files.push(file),
+            } => match one(&path, tool, version.as_ref(), &description) {
+                Ok(parts) => files.extend(parts),
                 Err(problem) => problems.push(problem),
             },
             name::Parsed::Backward | name::Parsed::Other => {}
-            name::Parsed::Unreadable(what) => problems.push(Problem::of_file(
+            name::Parsed::Changelog if !has_changes(&path) => {}
+            name::Parsed::Changelog => problems.push(Problem::of_file(
                 path.display().to_string(),
-                what,
-                "only SQL can be read; begin with a dump of the structure (`pg_dump --schema-only`) instead",
+                "a changelog with changes that are no SQL",
+                NOT_SQL,
             )),
+            name::Parsed::Unreadable(what) => {
+                problems.push(Problem::of_file(path.display().to_string(), what, NOT_SQL));
+            }
             name::Parsed::Unknown => problems.push(Problem::of_file(
                 path.display().to_string(),
                 format!("{tool} has no files of such a name"),
@@ -176,14 +135,23 @@ pub fn read(path: &Path, tool: Tool) -> Result<Vec<ForeignFile>, Problems> {
             )),
         }
     }
-    // Those without a version run last, as Flyway's repeatable ones do.
+    let plan = if tool == Tool::Sqitch {
+        sqitch_plan(path)
+    } else {
+        Vec::new()
+    };
+    let planned = |file: &ForeignFile| {
+        let at = plan.iter().position(|name| *name == file.description);
+        at.unwrap_or(plan.len())
+    };
+    // Those without a version run last, as Flyway's repeatable ones do. Parts of one file stay in its order.
     files.sort_by(|a: &ForeignFile, b| match (&a.version, &b.version) {
         (Some(a_version), Some(b_version)) => {
             a_version.cmp(b_version).then_with(|| a.path.cmp(&b.path))
         }
         (Some(_), None) => Ordering::Less,
         (None, Some(_)) => Ordering::Greater,
-        (None, None) => a.path.cmp(&b.path),
+        (None, None) => (planned(a), &a.path).cmp(&(planned(b), &b.path)),
     });
     versions(tool, &files, &mut problems);
     if files.is_empty() && problems.is_empty() {
@@ -200,21 +168,44 @@ pub fn read(path: &Path, tool: Tool) -> Result<Vec<ForeignFile>, Problems> {
 fn one(
     path: &Path,
     tool: Tool,
-    version: Option<Version>,
-    description: String,
-) -> Result<ForeignFile, Problem> {
+    version: Option<&Version>,
+    description: &str,
+) -> Result<Vec<ForeignFile>, Problem> {
     let (text, raw_sha256) = read_text(path)?;
-    let forward = annotations::forward(tool, &text).map_err(|(line, what, help)| {
+    let parts = annotations::forward(tool, path, &text).map_err(|(line, what, help)| {
         Problem::of_file(path.display().to_string(), what, help).at(line)
     })?;
-    Ok(ForeignFile {
-        version,
-        description,
+    let of_part = |part: annotations::Forward| ForeignFile {
+        version: version.cloned(),
+        description: part.name.unwrap_or_else(|| description.to_owned()),
         path: path.to_path_buf(),
-        text: forward.text,
-        no_transaction: forward.no_transaction,
-        raw_sha256,
-    })
+        text: part.text,
+        wrapping: part.wrapping,
+        notes: part.notes,
+        raw_sha256: raw_sha256.clone(),
+    };
+    Ok(parts.into_iter().map(of_part).collect())
+}
+
+/// Whether a changelog of Liquibase has changes of its own, beside naming files.
+fn has_changes(path: &Path) -> bool {
+    read_text(path).is_ok_and(|(text, _)| text.to_ascii_lowercase().contains("changeset"))
+}
+
+/// The names of Sqitch's changes in the order of its plan.
+fn sqitch_plan(folder: &Path) -> Vec<String> {
+    let texts = [folder.join("sqitch.plan"), folder.join("../sqitch.plan")];
+    let text = texts
+        .iter()
+        .find_map(|path| read_text(path).ok())
+        .unwrap_or_default()
+        .0;
+    text.lines()
+        .map(str::trim)
+        .filter(|line| !line.starts_with(['%', '#', '@', '-']))
+        .filter_map(|line| line.split_whitespace().next())
+        .map(|name| name.replace('_', " "))
+        .collect()
 }
 
 /// The same version twice, or a hole where the tool has none.

@@ -57,6 +57,8 @@ pub(super) enum Parsed {
     Other,
     /// Run, and no SQL.
     Unreadable(String),
+    /// A list of other files, or changes in another language; what is in it tells.
+    Changelog,
     /// An SQL file that the tool has no name for.
     Unknown,
 }
@@ -81,28 +83,51 @@ pub(super) fn is_contiguous(path: &Path) -> bool {
     of(path).is_some_and(|name| name.starts_with('V'))
 }
 
-pub(super) fn parse(tool: Tool, name: &str) -> Parsed {
+/// What the name of a file, and its folders' where the tool has some, say.
+pub(super) fn parse(tool: Tool, path: &Path) -> Parsed {
+    let name = of(path).unwrap_or_default();
     let Some(stem) = strip(name, ".sql") else {
         return not_sql(tool, name);
     };
     match tool {
         Tool::Sqlx => match strip(stem, ".down") {
             Some(_) => Parsed::Backward,
-            None => numbered(strip(stem, ".up").unwrap_or(stem), "_"),
+            // Without words it is none of sqlx's: it leaves the file alone.
+            None => described(strip(stem, ".up").unwrap_or(stem)),
         },
-        Tool::Goose => numbered(stem, "_"),
+        Tool::GolangMigrate => match (strip(stem, ".down"), strip(stem, ".up")) {
+            (Some(_), _) => Parsed::Backward,
+            (None, Some(stem)) => described(stem),
+            (None, None) => Parsed::Unknown,
+        },
+        Tool::Goose | Tool::Dbmate | Tool::Supabase => numbered(stem, "_"),
+        Tool::NodePgMigrate => match numbered(stem, "_") {
+            Parsed::Unknown => numbered(stem, "-"),
+            known => known,
+        },
         Tool::Refinery => match stem.split_at_checked(1) {
             Some(("V" | "U", rest)) => numbered(rest, "__"),
             _ => Parsed::Unknown,
         },
         Tool::Flyway => flyway(stem),
         Tool::Rails => {
-            if is_structure(Path::new(name)) {
+            if is_structure(path) {
                 forward(None, "structure")
             } else {
                 Parsed::Other
             }
         }
+        Tool::Prisma => in_folder(path, stem, "migration"),
+        Tool::Diesel => match in_folder(path, stem, "up") {
+            Parsed::Other if stem == "down" => Parsed::Backward,
+            other => other,
+        },
+        Tool::Sqitch => sqitch(path, stem),
+        Tool::Liquibase => forward(None, stem),
+        Tool::Atlas => match numbered(stem, "_") {
+            Parsed::Unknown => forward(None, stem),
+            known => known,
+        },
         Tool::Plain => {
             let back = ["down", "rollback", "undo", "revert"].iter().any(|word| {
                 [".", "_", "-"]
@@ -116,6 +141,33 @@ pub(super) fn parse(tool: Tool, name: &str) -> Parsed {
                 forward(None, stem)
             }
         }
+    }
+}
+
+/// A file whose folder is the migration.
+fn in_folder(path: &Path, stem: &str, wanted: &str) -> Parsed {
+    if stem != wanted {
+        return Parsed::Other;
+    }
+    forward(None, path.parent().and_then(of).unwrap_or(stem))
+}
+
+/// Scripts of `deploy`; those of `revert` and `verify` go back or look.
+fn sqitch(path: &Path, stem: &str) -> Parsed {
+    let mut folders = path.ancestors().skip(1).filter_map(of);
+    match folders.find(|name| ["deploy", "revert", "verify"].contains(name)) {
+        Some("deploy") => forward(None, stem),
+        Some(_) => Parsed::Backward,
+        None => Parsed::Other,
+    }
+}
+
+/// A number and words.
+fn described(stem: &str) -> Parsed {
+    if stem.contains('_') {
+        numbered(stem, "_")
+    } else {
+        Parsed::Unknown
     }
 }
 
@@ -170,6 +222,10 @@ fn not_sql(tool: Tool, name: &str) -> Parsed {
         (Tool::Refinery, "rs") if versioned => {
             Parsed::Unreadable("a migration written in Rust".to_owned())
         }
+        (Tool::Liquibase, "xml" | "yaml" | "yml" | "json") => Parsed::Changelog,
+        (Tool::NodePgMigrate, "js" | "ts" | "cjs" | "mjs") if begins_with_digit => {
+            Parsed::Unreadable("a migration written in JavaScript".to_owned())
+        }
         (Tool::Flyway, "java" | "kt" | "class" | "py" | "sh") if versioned => {
             Parsed::Unreadable("a migration that is a program".to_owned())
         }
@@ -182,7 +238,7 @@ mod tests {
     use super::*;
 
     fn is(tool: Tool, name: &str) -> String {
-        match parse(tool, name) {
+        match parse(tool, Path::new(name)) {
             Parsed::Forward {
                 version,
                 description,
@@ -205,6 +261,35 @@ mod tests {
             (Tool::Sqlx, "1_a.up.sql", "1 a"),
             (Tool::Sqlx, "1_a.down.sql", "backward"),
             (Tool::Sqlx, "a.sql", "unknown"),
+            (Tool::Sqlx, "002.sql", "unknown"),
+            (Tool::GolangMigrate, "000001_a_b.up.sql", "1 a b"),
+            (Tool::GolangMigrate, "000001_a_b.down.sql", "backward"),
+            (Tool::Dbmate, "20260101000000_a.sql", "20260101000000 a"),
+            (Tool::Supabase, "20260101000000_a.sql", "20260101000000 a"),
+            (
+                Tool::NodePgMigrate,
+                "1767225600000_a.sql",
+                "1767225600000 a",
+            ),
+            (
+                Tool::NodePgMigrate,
+                "1767225600000-a.sql",
+                "1767225600000 a",
+            ),
+            (Tool::Prisma, "m/20260101_a/migration.sql", "- 20260101 a"),
+            (Tool::Prisma, "m/20260101_a/notes.sql", "other"),
+            (
+                Tool::Diesel,
+                "m/2026-01-01-000000_a/up.sql",
+                "- 2026-01-01-000000 a",
+            ),
+            (Tool::Diesel, "m/2026-01-01-000000_a/down.sql", "backward"),
+            (Tool::Sqitch, "s/deploy/users.sql", "- users"),
+            (Tool::Sqitch, "s/revert/users.sql", "backward"),
+            (Tool::Sqitch, "s/verify/users.sql", "backward"),
+            (Tool::Atlas, "20260101_a.sql", "20260101 a"),
+            (Tool::Liquibase, "changes/a.sql", "- a"),
+            (Tool::Liquibase, "changelog.xml", "changelog"),
             (Tool::Sqlx, "README.md", "other"),
             (Tool::Refinery, "V1__a.sql", "1 a"),
             (Tool::Refinery, "U7__b_c.sql", "7 b c"),

@@ -153,8 +153,7 @@ impl Since {
                         .is_some_and(|end| end.eq_ignore_ascii_case("sql"));
                     // Written anew by their tools.
                     let again = name.ends_with("structure.sql") || name.starts_with("R__");
-                    let back = name.ends_with(".down.sql")
-                        || name.starts_with('U') && tool == crate::foreign::Tool::Flyway;
+                    let back = crate::foreign::goes_back(tool, &path);
                     if letter == 'A' || !is_sql || again || back {
                         continue;
                     }

@@ -1,6 +1,6 @@
 //! `lint`: folders and files of anybody, each statement with its class, its locks, and what waits behind them.
 //!
-//! Invariants: a class comes from the judge and from nobody else; a file that cannot be read as SQL is an error and never passes; a
+//! Invariants: a class comes from the judge and from nobody else; a file that cannot be read as SQL is a finding and never passes, and the others are judged all the same; a
 //! size or a rate that nobody knows is absent, not small. Each change is judged as a set of its own; the
 //! files of another tool are deployed one by one, so what an earlier one made is live and its types and proofs are known.
 //!
@@ -8,23 +8,27 @@
 
 mod base;
 mod sarif;
+mod sound;
 mod source;
 mod table;
+mod wrapped;
 
 use std::collections::BTreeSet;
 
 use aegis_catalog::Catalog;
-use aegis_ddl::{Class, Compatible, Context, Finding, Level, Phase, SourceFile, Verdict};
+use aegis_ddl::{Class, Compatible, Context, Level, Phase, SourceFile, SyntaxError, Verdict};
 use serde::Serialize;
 
 use crate::change::Problems;
 
-pub use aegis_ddl::rules;
+pub use aegis_ddl::{Finding, rules};
 pub use base::Since;
 pub use sarif::sarif;
+pub use sound::unfit;
 pub(crate) use source::holds_changes;
 pub use source::{Input, read};
 pub use table::{table, totals};
+pub use wrapped::Wrapped;
 
 /// What is judged together, in the order in which it runs.
 #[derive(Debug, Clone)]
@@ -41,6 +45,10 @@ pub struct Unit {
     pub quiet: BTreeSet<String>,
     /// Where its overrides stand.
     pub document: Option<String>,
+    /// How each of the files is run, of another tool's; empty for a change.
+    pub wrapped: Vec<Wrapped>,
+    /// What is to be said of files beside their statements: those that cannot be read have none.
+    pub told: Vec<Judged>,
 }
 
 /// What is known beside the files.
@@ -78,6 +86,9 @@ pub struct Judged {
     pub file: String,
     /// From 1.
     pub line: usize,
+    /// From 1, in characters; absent: the whole line is meant.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub column: Option<usize>,
     /// One line of it; empty for what is about a file.
     pub statement: String,
     /// Where it may run.
@@ -97,6 +108,9 @@ pub struct Judged {
     pub findings: Vec<Finding>,
     /// What could not be read.
     pub unread: Vec<String>,
+    /// Of what is no SQL: the line as it stands, with a mark below the place.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shown: Option<String>,
 }
 
 /// Judges units, each by itself.
@@ -113,12 +127,28 @@ fn of_unit(unit: &Unit, known: Known<'_>) -> Vec<Judged> {
         compatible: &unit.compatible,
     };
     let report = aegis_ddl::judge(&unit.files, &context);
-    let mut judged: Vec<Judged> = report
-        .verdicts
-        .into_iter()
-        .filter(|verdict| !unit.quiet.contains(&verdict.file))
-        .map(|verdict| of_verdict(verdict, unit, known.catalog))
+    let mut judged: Vec<Judged> = unit
+        .told
+        .iter()
+        .filter(|one| !unit.quiet.contains(&one.file))
+        .cloned()
         .collect();
+    let mut verdicts = report.verdicts.into_iter();
+    for (number, file) in unit.files.iter().enumerate() {
+        let count = file.script.statements.len();
+        let mut of_file: Vec<Judged> = verdicts
+            .by_ref()
+            .take(count)
+            .map(|verdict| of_verdict(verdict, unit, known.catalog))
+            .collect();
+        if unit.quiet.contains(&file.path) {
+            continue;
+        }
+        if let Some(wrapped) = unit.wrapped.get(number) {
+            wrapped.add(file, &mut of_file);
+        }
+        judged.extend(of_file);
+    }
     let document = unit.document.as_deref().unwrap_or("change.toml");
     judged.extend(report.unused_overrides.into_iter().map(|said| {
         of_file(
@@ -143,6 +173,7 @@ fn of_file(
     Judged {
         file: file.to_owned(),
         line,
+        column: None,
         statement: String::new(),
         class: Class::E,
         passes: false,
@@ -161,6 +192,18 @@ fn of_file(
             declare: None,
         }],
         unread: Vec::new(),
+        shown: None,
+    }
+}
+
+/// A file that is no SQL.
+fn unreadable(file: &str, error: &SyntaxError) -> Judged {
+    let safe = rules::find("unreadable").map_or("", |rule| rule.safe);
+    let said = format!("column {}: {}", error.column, error.message);
+    Judged {
+        column: Some(error.column),
+        shown: Some(error.caret.clone()),
+        ..of_file(file, error.line, "unreadable", &said, safe)
     }
 }
 
@@ -180,6 +223,7 @@ fn of_verdict(verdict: Verdict, unit: &Unit, catalog: Option<&Catalog>) -> Judge
     Judged {
         file: verdict.file,
         line: verdict.line,
+        column: None,
         statement: verdict.statement,
         class: verdict.class,
         passes: verdict.passes,
@@ -192,6 +236,7 @@ fn of_verdict(verdict: Verdict, unit: &Unit, catalog: Option<&Catalog>) -> Judge
         rules,
         findings: verdict.findings,
         unread: verdict.unread,
+        shown: None,
     }
 }
 

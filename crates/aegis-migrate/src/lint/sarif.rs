@@ -58,7 +58,7 @@ fn results(one: &Judged, rules: &[&str]) -> Vec<Value> {
             "message": { "text": text },
             "locations": [{ "physicalLocation": {
                 "artifactLocation": { "uri": uri(&one.file) },
-                "region": { "startLine": one.line },
+                "region": region(one),
             } }],
             "properties": { "class": one.class, "passes": one.passes, "lock": one.lock },
         })
@@ -98,6 +98,13 @@ fn results(one: &Judged, rules: &[&str]) -> Vec<Value> {
         all.push(result(PLACE, "error", text));
     }
     all
+}
+
+fn region(one: &Judged) -> Value {
+    one.column.map_or_else(
+        || json!({ "startLine": one.line }),
+        |column| json!({ "startLine": one.line, "startColumn": column }),
+    )
 }
 
 /// A path as a relative reference: with slashes, and percent signs for what a URI may not hold.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use aegis_ddl::SourceFile;
 
-use super::{Since, Unit};
+use super::{Since, Unit, Wrapped, unreadable};
 use crate::change::{self, CHANGE_FILE, Change, Part, Phase, Problem, Problems};
 use crate::foreign::{self, ForeignFile, Tool};
 use crate::lock::LOCK_FILE;
@@ -59,6 +59,16 @@ impl Input {
     }
 }
 
+impl Input {
+    /// Whose folder it is read as; none where it holds changes.
+    pub fn read_as(&self) -> Result<Option<Tool>, Problems> {
+        Ok(match self.kind()? {
+            Kind::Change | Kind::Set => None,
+            Kind::Foreign(tool) => Some(tool),
+        })
+    }
+}
+
 /// Whether a folder of a change is in it.
 pub(crate) fn holds_changes(folder: &Path) -> bool {
     std::fs::read_dir(folder).is_ok_and(|entries| {
@@ -73,7 +83,7 @@ pub fn read(input: &Input, since: Option<&Since>) -> Result<Vec<Unit>, Problems>
     match input.kind()? {
         Kind::Change => {
             let folder = std::path::absolute(&input.path).unwrap_or_else(|_| input.path.clone());
-            Ok(of_change(&change::load(&folder)?, |_| true)?
+            Ok(of_change(&change::load(&folder)?, |_| true)
                 .into_iter()
                 .collect())
         }
@@ -85,7 +95,7 @@ pub fn read(input: &Input, since: Option<&Since>) -> Result<Vec<Unit>, Problems>
         Kind::Foreign(tool) => {
             let files = foreign::read(&input.path, tool)?;
             let only = since.map(|since| since.added(&input.path)).transpose()?;
-            of_files(files, tool, &input.schema, only.as_ref())
+            Ok(vec![of_files(files, tool, &input.schema, only.as_ref())])
         }
     }
 }
@@ -96,7 +106,6 @@ fn of_set(set: &Set, since: Option<&Since>) -> Result<Vec<Unit>, Problems> {
         None => None,
     };
     let mut units = Vec::new();
-    let mut problems = Vec::new();
     for change in set.changes.values() {
         // Old lines were judged when they were new.
         let is_new = |phase| {
@@ -106,20 +115,17 @@ fn of_set(set: &Set, since: Option<&Since>) -> Result<Vec<Unit>, Problems> {
             };
             before.as_ref().is_none_or(|lock| lock.line(&at).is_none())
         };
-        match of_change(change, is_new) {
-            Ok(unit) => units.extend(unit),
-            Err(refused) => problems.extend(refused.all().iter().cloned()),
-        }
+        units.extend(of_change(change, is_new));
     }
-    Problems::none_of(problems)?;
     Ok(units)
 }
 
-fn of_change(change: &Change, keep: impl Fn(Phase) -> bool) -> Result<Option<Unit>, Problems> {
+/// The phases of a change that are meant; none where it has no SQL in them.
+pub(super) fn of_change(change: &Change, keep: impl Fn(Phase) -> bool) -> Option<Unit> {
     // A baseline runs on a fresh database only, and is recorded everywhere else.
     let fresh = change.baseline.is_some();
     let mut files = Vec::new();
-    let mut problems = Vec::new();
+    let mut told = Vec::new();
     let mut compatible = Vec::new();
     for phase in [Phase::Expand, Phase::Migrate, Phase::Contract] {
         if !keep(phase) {
@@ -128,22 +134,23 @@ fn of_change(change: &Change, keep: impl Fn(Phase) -> bool) -> Result<Option<Uni
         compatible.extend(change.overrides(phase));
         for part in change.parts(phase) {
             if let Part::Sql { key, file } = part {
-                match plan::source(change, key, file) {
+                match plan::script(change, key, file) {
                     Ok(file) => files.push(file),
-                    Err(problem) => problems.push(problem),
+                    Err(error) => told.push(unreadable(&file.path, &error)),
                 }
             }
         }
     }
-    Problems::none_of(problems)?;
-    Ok((!files.is_empty()).then(|| Unit {
+    (!files.is_empty() || !told.is_empty()).then(|| Unit {
         files,
         schema: change.schema.clone(),
         compatible,
         fresh,
         quiet: BTreeSet::new(),
         document: Some(format!("{}/{CHANGE_FILE}", change.path)),
-    }))
+        wrapped: Vec::new(),
+        told,
+    })
 }
 
 /// All files of a folder in their order, as one unit: the judge deploys them one by one, so what an earlier one made is live, and its
@@ -153,46 +160,42 @@ fn of_files(
     tool: Tool,
     schema: &str,
     only: Option<&BTreeSet<PathBuf>>,
-) -> Result<Vec<Unit>, Problems> {
+) -> Unit {
     let mut read = Vec::with_capacity(files.len());
+    let mut all_wrapped = Vec::with_capacity(files.len());
     let mut quiet = BTreeSet::new();
-    let mut problems = Vec::new();
+    let mut told = Vec::new();
     for file in files {
         let path = file.path.display().to_string();
         if only.is_some_and(|only| !only.contains(&file.path)) {
             quiet.insert(path.clone());
         }
+        let wrapped = Wrapped {
+            tool,
+            wrapping: file.wrapping,
+            notes: file.notes,
+        };
         match aegis_ddl::read(&file.text) {
             Ok(script) => {
-                let all_outside = !script
-                    .statements
-                    .iter()
-                    .any(aegis_ddl::Statement::transactional);
-                let atomic = match tool {
-                    Tool::Sqlx | Tool::Goose | Tool::Refinery => Some(!file.no_transaction),
-                    // It leaves the transaction out where a file needs that.
-                    Tool::Flyway => Some(!all_outside),
-                    Tool::Rails | Tool::Plain => None,
-                };
                 read.push(SourceFile {
                     path,
+                    atomic: wrapped.is_atomic(&script.statements),
                     script,
                     phase: None,
-                    atomic,
                 });
+                all_wrapped.push(wrapped);
             }
-            Err(error) => problems.push(
-                Problem::of_file(path, error.to_string(), "mend the statement").at(error.line),
-            ),
+            Err(error) => told.push(unreadable(&path, &error)),
         }
     }
-    Problems::none_of(problems)?;
-    Ok(vec![Unit {
+    Unit {
         files: read,
         schema: schema.to_owned(),
         compatible: Vec::new(),
         fresh: tool == Tool::Rails,
         document: None,
         quiet,
-    }])
+        wrapped: all_wrapped,
+        told,
+    }
 }

@@ -60,6 +60,10 @@ fn paragraph(
             finding.rule,
             clean(&finding.message)
         )?;
+        // The place in the line, below what is said of it.
+        for shown in one.shown.iter().flat_map(|shown| shown.lines()) {
+            writeln!(text, "  {}", clean(shown))?;
+        }
         if let Some(reason) = &finding.overridden {
             writeln!(text, "      overridden: {}", clean(reason))?;
         }

@@ -202,9 +202,18 @@ fn of_phase(
 
 /// A file as the judge takes it.
 pub fn source(change: &Change, key: &str, file: &SqlFile) -> Result<SourceFile, Problem> {
-    let script = aegis_ddl::read(&file.text).map_err(|error| {
+    script(change, key, file).map_err(|error| {
         Problem::of_file(&file.path, error.to_string(), "mend the statement").at(error.line)
-    })?;
+    })
+}
+
+/// As [`source`], for who tells by itself where a file is no SQL.
+pub(crate) fn script(
+    change: &Change,
+    key: &str,
+    file: &SqlFile,
+) -> Result<SourceFile, aegis_ddl::SyntaxError> {
+    let script = aegis_ddl::read(&file.text)?;
     let phase = match key {
         "contract.tighten" => aegis_ddl::Phase::Tighten,
         "contract.sql" => aegis_ddl::Phase::Contract,

@@ -29,13 +29,23 @@ pub enum ShadowError {
         /// The schema.
         schema: String,
     },
+    /// Something that no run would take; nothing was replayed.
+    #[error("no run would take this, so nothing was replayed:\n{told}")]
+    Unfit {
+        /// A line or more for each.
+        told: String,
+    },
     /// A statement failed.
-    #[error("{file}:{line}: {said}{}", hint.as_ref().map_or_else(String::new, |hint| format!("; {hint}")))]
+    #[error("{file}:{line}: {said}{} (in {of}: {statement})", hint.as_ref().map_or_else(String::new, |hint| format!("; {hint}")))]
     Statement {
         /// The file.
         file: String,
         /// Its line.
         line: usize,
+        /// The change and its phase, or what else the file is.
+        of: String,
+        /// The beginning of the statement.
+        statement: String,
         /// What the server said, with the code.
         said: String,
         /// What to do.
@@ -73,7 +83,7 @@ impl ShadowError {
     pub const fn exit_code(&self) -> u8 {
         match self {
             Self::Statement { .. } | Self::Data { .. } | Self::Sql(_) => 20,
-            Self::Syntax { .. } => 3,
+            Self::Syntax { .. } | Self::Unfit { .. } => 3,
             Self::Server(_)
             | Self::Lost(_)
             | Self::Connect { .. }

@@ -21,7 +21,7 @@ pub(super) async fn prepare(client: &Client, set: &Set) -> Result<(), ShadowErro
     if let Some(bytes) = set.files().get(SHADOW_FILE) {
         let text = normalised(&String::from_utf8_lossy(bytes));
         let file = set.files().name_of(SHADOW_FILE);
-        super::replay::run_file(client, &file, &text, false).await?;
+        super::replay::run_file(client, &file, SHADOW_FILE, &text, false).await?;
         session(client).await?;
     }
     roles(client, set).await

@@ -13,6 +13,9 @@ use super::{ShadowError, prepare};
 use crate::change::{Change, Part, Phase, SqlFile};
 use crate::set::Set;
 
+/// How much of a statement is told.
+const SHOWN_CHARS: usize = 120;
+
 /// Replays every line of the lock into an empty database.
 pub async fn replay(client: &Client, set: &Set) -> Result<(), ShadowError> {
     prepare::prepare(client, set).await?;
@@ -54,7 +57,8 @@ async fn execute(client: &Client, change: &Change, phase: Phase) -> Result<(), S
             Part::Sql { file, .. } => {
                 let atomic = phase == Phase::Expand
                     && change.expand.as_ref().is_some_and(|expand| expand.atomic);
-                run_file(client, &file.path, &file.text, atomic).await?;
+                let of = format!("{}:{phase}", change.id);
+                run_file(client, &file.path, &of, &file.text, atomic).await?;
             }
             Part::Sync(_) | Part::EndSync(_) => sync(client, change, part).await?,
             // Nothing is in it to move or to count.
@@ -78,8 +82,9 @@ async fn sync(client: &Client, change: &Change, part: Part<'_>) -> Result<(), Sh
         rule.drop_statements()
     } else {
         let sides = Sides::read(client, &rule).await.map_err(of_sync)?;
-        sides.tried(client).await.map_err(of_sync)?;
-        sides.create()
+        let pinned = sides.pin(client).await.map_err(of_sync)?;
+        pinned.tried(client).await.map_err(of_sync)?;
+        pinned.create()
     };
     for statement in statements {
         client
@@ -109,6 +114,7 @@ pub(crate) fn makes_its_schema(change: &Change, phase: Phase) -> bool {
 pub(super) async fn run_file(
     client: &Client,
     file: &str,
+    of: &str,
     text: &str,
     atomic: bool,
 ) -> Result<(), ShadowError> {
@@ -125,7 +131,7 @@ pub(super) async fn run_file(
     }
     for statement in &script.statements {
         if let Err(error) = client.batch_execute(&statement.text).await {
-            let refused = refused(&error, file, statement.line);
+            let refused = refused(&error, file, of, statement);
             if atomic {
                 client
                     .batch_execute("ROLLBACK")
@@ -141,7 +147,12 @@ pub(super) async fn run_file(
     Ok(())
 }
 
-fn refused(error: &tokio_postgres::Error, file: &str, line: usize) -> ShadowError {
+fn refused(
+    error: &tokio_postgres::Error,
+    file: &str,
+    of: &str,
+    statement: &aegis_ddl::Statement,
+) -> ShadowError {
     let (said, code) = match error.as_db_error() {
         Some(said) => (
             format!("{} ({})", said.message(), said.code().code()),
@@ -162,8 +173,19 @@ fn refused(error: &tokio_postgres::Error, file: &str, line: usize) -> ShadowErro
     });
     ShadowError::Statement {
         file: file.to_owned(),
-        line,
+        line: statement.line,
+        of: of.to_owned(),
+        statement: shortened(&statement.normalised()),
         said,
         hint,
     }
+}
+
+/// Enough of a statement to know it again.
+fn shortened(text: &str) -> String {
+    let mut short: String = text.chars().take(SHOWN_CHARS).collect();
+    if short.len() < text.len() {
+        short.push('…');
+    }
+    short
 }

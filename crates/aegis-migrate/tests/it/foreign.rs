@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use aegis_migrate::adopt::write_change;
 use aegis_migrate::foreign::{Tool, detect, read};
 
 /// A folder with these files.
@@ -132,11 +133,17 @@ fn what_a_tool_would_not_run_or_nobody_can_read_is_told() {
     );
 
     let placeholder = folder(&[("V1__a.sql", "SELECT 1;\nGRANT ALL ON a TO ${role};")]);
-    let told = refused(placeholder.path(), Tool::Flyway);
+    let files = read(placeholder.path(), Tool::Flyway).unwrap();
+    let root = placeholder.path().join("migrations");
+    let now = jiff::Timestamp::UNIX_EPOCH;
+    let told = write_change(&root, Tool::Flyway, "public", &files, now).unwrap_err();
     assert!(
-        told.contains("V1__a.sql:2: a placeholder, ${role}; write its value"),
+        told.to_string().contains(
+            "V1__a.sql:2: ${role} is filled when it runs; it was read as placeholder_role; write its value into the file"
+        ),
         "{told}"
     );
+    assert!(!root.exists());
 
     let empty = folder(&[("README.md", "x")]);
     let told = refused(empty.path(), Tool::Sqlx);

@@ -90,23 +90,47 @@ fn what_an_earlier_file_made_is_live_and_what_the_same_file_made_is_not() {
 }
 
 #[test]
-fn bad_folders_and_files_are_told_with_line_and_caret() {
-    for (name, text, said) in [
-        (
-            "a.sql",
-            &b"SELECT 1;\nCREATE TABL a (id int);\n"[..],
-            "a.sql:2: line 2, column",
-        ),
-        ("a.sql", b"SELECT 1;\n\\copy a from b\n", "command of psql"),
-        ("a.sql", b"SELECT '\xe9';\n", "it is not UTF-8"),
-        ("V1__a.sql", b"SELECT '${x}';\n", "a placeholder, ${x}"),
+fn a_file_that_cannot_be_read_is_a_finding_with_its_place_and_the_others_are_judged() {
+    let nested = format!(
+        "SELECT 1;\n\nSELECT {}1{};\n",
+        "(".repeat(10_000),
+        ")".repeat(10_000)
+    );
+    for (text, line, column, said) in [
+        ("SELECT 1;\nCREATE TABL a (id int);\n", 2, 1, "expected"),
+        ("SELECT 1;\n\\copy a from b\n", 2, 1, "command of psql"),
+        (&nested, 3, 507, "nested more than 500 deep"),
     ] {
         let folder = tempfile::tempdir().unwrap();
-        write(folder.path(), name, text);
-        let told = run(&input(folder.path()), None, UNKNOWN).unwrap_err();
-        assert_eq!(told.exit_code(), 2);
-        assert!(told.to_string().contains(said), "{told}");
+        write(folder.path(), "a.sql", text);
+        write(folder.path(), "b.sql", "DROP TABLE a;\n");
+        let judged = lint(folder.path());
+        assert_eq!(refused(&judged), [("a.sql", line), ("b.sql", 1)]);
+        let one = &judged[0];
+        assert_eq!(
+            (&one.rules[..], one.column),
+            (&["unreadable"][..], Some(column))
+        );
+        assert!(one.findings[0].message.contains(said), "{one:?}");
+        assert!(one.shown.as_ref().unwrap().ends_with('^'));
+        let text = table(&judged, false, &str::to_owned);
+        assert!(
+            text.contains("error [unreadable] ") && text.contains("\n    "),
+            "{text}"
+        );
+        let log = sarif(&judged);
+        let place = &log["runs"][0]["results"][0]["locations"][0]["physicalLocation"];
+        assert_eq!(place["region"]["startLine"], line);
     }
+}
+
+#[test]
+fn bad_folders_and_files_are_told_with_line_and_caret() {
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), "a.sql", b"SELECT '\xe9';\n");
+    let told = run(&input(folder.path()), None, UNKNOWN).unwrap_err();
+    assert_eq!(told.exit_code(), 2);
+    assert!(told.to_string().contains("it is not UTF-8"), "{told}");
     let folder = tempfile::tempdir().unwrap();
     write(folder.path(), "V1__a.sql", "SELECT 1;\n");
     write(folder.path(), "V1__b.sql", "SELECT 1;\n");

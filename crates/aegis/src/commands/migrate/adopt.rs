@@ -47,7 +47,8 @@ pub(crate) struct AdoptArguments {
 fn tool(text: &str) -> Result<Tool, String> {
     match text.parse()? {
         Tool::Plain => Err("a plain folder has no ledger; `aegis migrate baseline` takes a database over by its structure".to_owned()),
-        tool => Ok(tool),
+        tool if tool.is_adopted() => Ok(tool),
+        tool => Err(format!("the ledger of {tool} is not known; `aegis migrate baseline` takes a database over by its structure")),
     }
 }
 

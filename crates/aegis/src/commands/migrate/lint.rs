@@ -13,13 +13,13 @@ use crate::failure::{Failure, chain};
 use crate::output::{self, Output, harmless, note};
 
 pub(super) const AFTER: &str = "\
-Exit codes: 0 every statement may run where it stands; 3 findings; 2 a folder, a file or a statement makes no sense.
+Exit codes: 0 every statement may run where it stands; 3 findings, a file that is no SQL among them; 2 a folder or a file makes no sense.
 
 Without --catalog or --database-url a class is the worst that it can be.
 
 Examples:
   aegis migrate lint                          the folder of changes
-  aegis migrate lint db/migrations            a folder of sqlx, refinery, goose, Flyway or plain files
+  aegis migrate lint db/migrations            a folder of another tool, or of plain files
   aegis migrate lint --base origin/main       what a branch adds, and whether it edits history
   aegis migrate lint --fix                    edits what has one safe form, and tells the rest
   aegis migrate lint --format sarif > a.sarif for code scanning
@@ -33,7 +33,8 @@ pub(crate) struct LintArguments {
     /// Folders or .sql files; default: the folder of the changes.
     #[arg(value_name = "PATH")]
     paths: Vec<PathBuf>,
-    /// Whose folder it is: sqlx, refinery, goose, flyway, rails or plain; default: what is in it tells.
+    /// Whose folder it is: sqlx, refinery, goose, flyway, rails, liquibase, dbmate, golang-migrate, diesel, prisma, supabase, atlas,
+    /// node-pg-migrate, sqitch or plain; default: what is in it tells.
     #[arg(long, value_name = "TOOL")]
     tool: Option<Tool>,
     /// A file of `aegis migrate snapshot`; default: the database, where one is given.
@@ -96,6 +97,7 @@ pub(crate) async fn run(arguments: &LintArguments, place: &Place<'_>) -> Result<
             tool: arguments.tool,
             schema: arguments.schema.clone(),
         };
+        read_as(&input)?;
         judged.extend(lint(&input, since.as_ref(), known)?);
     }
     print(&judged, arguments, place.output, catalog.is_some())?;
@@ -103,6 +105,23 @@ pub(crate) async fn run(arguments: &LintArguments, place: &Place<'_>) -> Result<
         return Ok(Exit::Done);
     }
     Ok(Exit::Migrate(3))
+}
+
+/// Says whose folder it was taken for, as the same statement is right in one and wrong in another.
+fn read_as(input: &Input) -> Result<(), Failure> {
+    if let Some(tool) = input.read_as()? {
+        let named = if input.tool.is_some() {
+            ""
+        } else {
+            "; --tool names another"
+        };
+        note(&format!(
+            "{}: read as {tool}: {}{named}",
+            harmless(&input.path.display().to_string()),
+            tool.about()
+        ));
+    }
+    Ok(())
 }
 
 /// Edits what is sure to be better; on stderr what was edited and what was not.

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use aegis_catalog::Structure;
 use aegis_migrate::change::{PhaseOf, Problem, Problems};
-use aegis_migrate::seal;
+use aegis_migrate::seal::{self, Seal};
 use aegis_migrate::set::Set;
-use aegis_migrate::shadow::{self, Private, ServerOptions};
+use aegis_migrate::shadow::{self, Private, ServerOptions, ShadowError};
 use clap::Args;
 use serde_json::json;
 
@@ -93,6 +93,7 @@ pub(crate) async fn run(arguments: &SealArguments, place: &Place<'_>) -> Result<
             ),
         ));
     }
+    fit(&set, &sealed)?;
     let mut after = set.clone();
     after.lock = sealed.lock.clone();
     let structures = arguments.replay.structures(&after).await?;
@@ -153,6 +154,29 @@ pub(crate) async fn run(arguments: &SealArguments, place: &Place<'_>) -> Result<
         );
     }
     Ok(Exit::Done)
+}
+
+/// What is sealed anew holds nothing that no run would take.
+fn fit(set: &Set, sealed: &Seal) -> Result<(), Failure> {
+    let phases: Vec<PhaseOf> = sealed.added.iter().chain(&sealed.edited).cloned().collect();
+    let unfit = aegis_migrate::lint::unfit(set, &phases)?;
+    if unfit.is_empty() {
+        return Ok(());
+    }
+    let lines = unfit.iter().flat_map(|one| {
+        let of_finding = |finding: &aegis_migrate::lint::Finding| {
+            format!(
+                "{}:{}: [{}] {}; {}",
+                one.file, one.line, finding.rule, finding.message, finding.safe
+            )
+        };
+        one.findings
+            .iter()
+            .map(of_finding)
+            .chain(one.shown.iter().cloned())
+    });
+    let told = lines.collect::<Vec<_>>().join("\n");
+    Err(ShadowError::Unfit { told }.into())
 }
 
 /// A structure of another major version that would be of before.

@@ -50,10 +50,38 @@ async fn process_lint_prints_an_object_for_each_statement_and_ends_with_3_for_fi
 
     folder.write("../plain/a.sql", "CREATE TABLE a (id bigint);\n");
     let ran = folder.run(None, &["lint", "plain"]).await;
-    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(
+        ran.code == 0
+            && ran
+                .stderr
+                .contains("plain: read as plain: in the order of their names"),
+        "{ran:?}"
+    );
+    let ran = folder
+        .run(None, &["lint", "plain", "--tool", "dbmat"])
+        .await;
+    assert!(
+        ran.code == 2 && ran.stderr.contains("`dbmat` is none of sqlx, "),
+        "{ran:?}"
+    );
     folder.write("../plain/a.sql", "CREATE TABL a (id bigint);\n");
     let ran = folder.run(None, &["lint", "plain/a.sql"]).await;
-    assert!(ran.code == 2 && ran.stderr.contains('^'), "{ran:?}");
+    assert!(
+        ran.code == 3
+            && ran.stdout.contains("[unreadable] column 1: ")
+            && ran.stdout.contains("    CREATE TABL a")
+            && ran.stdout.contains('^'),
+        "{ran:?}"
+    );
+    folder.change(
+        "20261129T1030_a",
+        &format!("SELECT {}1;\n", "(".repeat(10_000)),
+    );
+    let ran = folder.run(None, &["lint", "--format", "json"]).await;
+    assert!(
+        ran.code == 3 && ran.stdout.contains("\"rule\":\"unreadable\""),
+        "{ran:?}"
+    );
 }
 
 #[tokio::test]

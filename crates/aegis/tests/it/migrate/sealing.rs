@@ -62,7 +62,7 @@ async fn process_a_statement_that_fails_or_cannot_be_read_seals_nothing() {
     assert_eq!((ran.code, ran.stdout.as_str()), (20, ""), "{ran:?}");
     assert!(
         ran.stderr.contains(
-            "migrations/20261129T1030_a/expand.sql:3: relation \"usrs\" does not exist (42P01)"
+            "migrations/20261129T1030_a/expand.sql:3: relation \"usrs\" does not exist (42P01) (in 20261129T1030_a:expand: ALTER TABLE usrs ADD COLUMN x int)"
         ),
         "{ran:?}"
     );
@@ -71,11 +71,46 @@ async fn process_a_statement_that_fails_or_cannot_be_read_seals_nothing() {
     assert_eq!((ran.code, ran.stdout.as_str()), (3, ""), "{ran:?}");
     assert!(
         ran.stderr
-            .contains("migrations/20261129T1030_a/expand.sql: line 1")
+            .contains("migrations/20261129T1030_a/expand.sql:1: [unreadable] column 1: ")
             && ran.stderr.contains('^'),
         "{ran:?}"
     );
     assert!(!folder.dir().join("migrations.lock").exists());
+}
+
+#[tokio::test]
+async fn process_what_no_run_would_take_is_refused_before_anything_is_replayed() {
+    let _slot = process_slot();
+    let folder = Folder::new();
+    folder.write("shadow.sql", "this is no SQL, and would fail the replay\n");
+    for (sql, said) in [
+        (
+            "CREATE TABLE users (id bigint);\nBEGIN;\nALTER TABLE users ADD COLUMN x int;\n",
+            "expand.sql:2: [transaction-in-file] BEGIN: ",
+        ),
+        (
+            "BEGIN;\nCREATE TABLE users (id bigint);\nCOMMIT;\n",
+            "expand.sql:3: [transaction-in-file] COMMIT: ",
+        ),
+        (
+            "\nCREATE DATABASE other;\n",
+            "expand.sql:2: [cluster-wide] CREATE DATABASE acts on the whole server",
+        ),
+        (
+            "SELECT 1;\nALTER SYSTEM SET work_mem = '1GB';\n",
+            "expand.sql:2: [cluster-wide] ALTER SYSTEM",
+        ),
+        (
+            "SELECT 1;\nSELEC 2;\n",
+            "expand.sql:2: [unreadable] column 1: ",
+        ),
+    ] {
+        folder.change(A, sql);
+        let ran = folder.run(None, &["seal"]).await;
+        assert_eq!((ran.code, ran.stdout.as_str()), (3, ""), "{ran:?}");
+        assert!(ran.stderr.contains(said), "{said}: {ran:?}");
+        assert!(!folder.dir().join("migrations.lock").exists());
+    }
 }
 
 #[tokio::test]
