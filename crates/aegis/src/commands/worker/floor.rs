@@ -114,12 +114,11 @@ impl Floor {
 pub(super) async fn beside<T>(
     floor: Option<Floor>,
     handle: &WorkerHandle,
-    life: impl Future<Output = T>,
+    mut life: impl Future<Output = T> + Unpin,
 ) -> (T, Option<String>) {
     let Some(mut floor) = floor else {
         return (life.await, None);
     };
-    tokio::pin!(life);
     let change = tokio::select! {
         ended = &mut life => return (ended, None),
         change = floor.sinks_below() => change,

@@ -217,7 +217,7 @@ pub(super) async fn work(
             arguments.name
         ));
     }
-    let (exit, too_old) = floor::beside(floor, &handle, worker.run_until_signal()).await;
+    let (exit, too_old) = floor::beside(floor, &handle, Box::pin(worker.run_until_signal())).await;
     let exit = exit?;
     let counts = handle.snapshot().counts;
     note(&format!(

@@ -83,7 +83,7 @@ fn mg_37_the_presync_job_is_deleted_before_the_next_one_only() {
 /// The documents of the collector's file, by their kind.
 fn collector(kind: &str) -> Value {
     let text = text("deploy/collector.yaml");
-    let documents = text.split("\n---\n").map(|one| yaml_serde::from_str(one));
+    let documents = text.split("\n---\n").map(yaml_serde::from_str);
     let mut found = documents
         .map(Result::unwrap)
         .filter(|one: &Value| one["kind"] == kind);
