@@ -24,4 +24,5 @@ pub mod squash;
 pub mod standing;
 pub mod structure;
 pub mod switch;
+pub mod sync;
 pub mod targets;

@@ -5,6 +5,8 @@ SELECT a.attname AS name,
        EXISTS (
            SELECT FROM pg_opclass o JOIN pg_am m ON m.oid = o.opcmethod
            WHERE m.amname IN ('btree', 'hash') AND o.opcdefault
+             -- The equality of another schema is not found where the trigger looks: such types are compared as text.
+             AND o.opcnamespace = 'pg_catalog'::regnamespace
              AND (o.opcintype = base.oid
                   OR (base.typcategory = 'A' AND o.opcintype = 'anyarray'::regtype)
                   OR (base.typtype = 'e' AND o.opcintype = 'anyenum'::regtype)

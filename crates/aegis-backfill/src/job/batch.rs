@@ -9,7 +9,7 @@ use aegis_catalog::quote;
 use tokio_postgres::{Client, Transaction};
 
 use super::error::{Fault, fault};
-use super::{JobError, Spec};
+use super::{JobError, Spec, Write};
 use crate::key::{Key, KeyValue};
 use crate::sync::SILENT_SETTING;
 
@@ -79,12 +79,16 @@ pub(crate) enum Batch {
 /// What keeps a batch short and its words unmistakable. A rollback takes settings back, so each transaction has them.
 pub(crate) fn settings(spec: &Spec) -> String {
     let statement_ms = (spec.batch.target_ms * 20).max(5_000);
+    // Two sides are computed as their trigger computes them: names are resolved already.
+    let path = match &spec.write {
+        Write::Forward(_) => "pg_catalog, pg_temp".to_owned(),
+        Write::Statement { .. } => format!("{}, pg_catalog", quote(&spec.schema)),
+    };
     let mut sql = format!(
-        "SET LOCAL lock_timeout = {}; SET LOCAL statement_timeout = {statement_ms}; SET LOCAL search_path = {}, pg_catalog; \
+        "SET LOCAL lock_timeout = {}; SET LOCAL statement_timeout = {statement_ms}; SET LOCAL search_path = {path}; \
          SET LOCAL row_security = off; SET LOCAL jit = off; SET LOCAL plan_cache_mode = force_custom_plan; \
          SET LOCAL {SILENT_SETTING} = '{}';",
         LOCK_TIMEOUT.as_millis(),
-        quote(&spec.schema),
         spec.change.replace('\'', "''")
     );
     if let Some(role) = &spec.run_as {
@@ -180,7 +184,7 @@ impl Walk<'_> {
         match &self.change {
             Change::Set { set, agrees } => {
                 let sql = format!(
-                    "UPDATE ONLY {} SET {set} WHERE {} AND NOT {agrees}",
+                    "UPDATE ONLY {} AS aegis_row SET {set} WHERE {} AND NOT {agrees}",
                     place.leaf,
                     self.key.range(place.cursor.as_ref().map(|_| 2), 1)
                 );

@@ -14,7 +14,7 @@ use super::statement;
 use super::try_out::try_out;
 use super::{Report, Spec, Who, Write};
 use crate::key::{Key, KeyValue};
-use crate::sync::Sides;
+use crate::sync::{Pinned, SyncError};
 
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const PAUSE_MAX: Duration = Duration::from_secs(1);
@@ -149,12 +149,13 @@ pub(crate) async fn begin<'a>(
 async fn prepared(client: &mut Client, spec: &Spec, key: &Key) -> Result<Change, JobError> {
     match &spec.write {
         Write::Forward(rule) => {
-            let sides = Sides::read(client, rule)
+            let pinned = Pinned::of(client, rule, spec.run_as.as_deref())
                 .await
                 .map_err(|error| match error {
-                    crate::sync::SyncError::Sql(error) => JobError::Database(error),
+                    SyncError::Sql(error) => JobError::Database(error),
                     other => JobError::Precondition(other.to_string()),
                 })?;
+            let sides = pinned.sides();
             trigger(client, spec).await?;
             Ok(Change::Set {
                 set: sides.forward_set(),
@@ -183,13 +184,12 @@ pub(crate) async fn trigger(client: &Client, spec: &Spec) -> Result<(), JobError
     let Write::Forward(rule) = &spec.write else {
         return Ok(());
     };
-    let way_out = match rule.state(client).await? {
-        Some(state) if state.enabled => return Ok(()),
-        Some(_) => "enable it (ALTER TABLE … ENABLE TRIGGER), then run again",
-        None => "`aegis migrate run --phase expand` makes it",
-    };
+    if rule.state(client).await?.is_some_and(|state| state.enabled) {
+        return Ok(());
+    }
     Err(JobError::Precondition(format!(
-        "the trigger of {} on {} does not fire, so a row that is written behind the cursor would be missed; {way_out}",
+        "the trigger of {0} on {1} does not fire, so a row that is written behind the cursor would be missed; \
+         `aegis migrate run --phase expand` makes it, and `aegis migrate repair sync {0} --reason TEXT` one that was there",
         spec.change, spec.table
     )))
 }

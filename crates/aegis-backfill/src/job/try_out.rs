@@ -101,7 +101,7 @@ async fn within(
     let mut apart = 0;
     if let Change::Set { agrees, .. } = &walk.change {
         let sql = format!(
-            "SELECT count(*) FROM ONLY {} WHERE {} AND NOT {agrees}",
+            "SELECT count(*) FROM ONLY {} AS aegis_row WHERE {} AND NOT {agrees}",
             place.leaf,
             walk.key.range(None, 1)
         );

@@ -1,6 +1,7 @@
 //! Why a pass has no result.
 
 use crate::job::JobError;
+use crate::sync::SyncError;
 
 /// Why a pass has no result.
 #[derive(Debug, thiserror::Error)]
@@ -9,6 +10,9 @@ pub enum PassError {
     /// The table or its columns.
     #[error("{0}")]
     Asked(String),
+    /// What it would compute could be somebody else's.
+    #[error("{0}")]
+    Untrusted(String),
     /// The trigger is not the one that it was.
     #[error(
         "the trigger of {change} was touched while the pass read, so what it counted says nothing; run it again"
@@ -36,6 +40,16 @@ impl From<JobError> for PassError {
     fn from(error: JobError) -> Self {
         match error {
             JobError::Database(error) => Self::Database(error),
+            other => Self::Asked(other.to_string()),
+        }
+    }
+}
+
+impl From<SyncError> for PassError {
+    fn from(error: SyncError) -> Self {
+        match error {
+            SyncError::Sql(error) => Self::Database(error),
+            SyncError::Untrusted { .. } => Self::Untrusted(error.to_string()),
             other => Self::Asked(other.to_string()),
         }
     }

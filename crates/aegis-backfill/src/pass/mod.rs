@@ -16,7 +16,7 @@ use sha2::{Digest, Sha256};
 use tokio_postgres::{Client, GenericClient, IsolationLevel, Transaction};
 
 use crate::job::{Told, Who, hex};
-use crate::sync::Rule;
+use crate::sync::{Pinned, Rule};
 
 pub use error::PassError;
 
@@ -176,6 +176,10 @@ pub async fn run(
     who: &Who,
     told: Told<'_>,
 ) -> Result<Vec<Count>, PassError> {
+    let pinned = match &asked.what {
+        What::Sides(rule) => Some(Pinned::of(client, rule, asked.run_as.as_deref()).await?),
+        What::Query { .. } => None,
+    };
     let before = trigger(client, asked).await?;
     let transaction = client
         .build_transaction()
@@ -183,7 +187,7 @@ pub async fn run(
         .read_only(true)
         .start()
         .await?;
-    let (state, counts) = read(&transaction, asked, told).await?;
+    let (state, counts) = read(&transaction, asked, pinned.as_ref(), told).await?;
     transaction.commit().await?;
     // A new state of the catalog: the one of the transaction would show the trigger as it was.
     if trigger(client, asked).await? != before {
@@ -226,11 +230,16 @@ struct State {
 async fn read(
     transaction: &Transaction<'_>,
     asked: &Asked,
+    pinned: Option<&Pinned>,
     told: Told<'_>,
 ) -> Result<(State, Vec<Count>), PassError> {
+    // Two sides are computed as their trigger computes them: names are resolved already.
+    let path = match pinned {
+        Some(_) => "pg_catalog, pg_temp".to_owned(),
+        None => format!("{}, pg_catalog", quote(&asked.schema)),
+    };
     let mut settings = format!(
-        "SET LOCAL statement_timeout = 0; SET LOCAL row_security = off; SET LOCAL search_path = {}, pg_catalog;",
-        quote(&asked.schema)
+        "SET LOCAL statement_timeout = 0; SET LOCAL row_security = off; SET LOCAL search_path = {path};"
     );
     if let Some(role) = &asked.run_as {
         settings.push_str(" SET LOCAL ROLE ");
@@ -248,9 +257,12 @@ async fn read(
         lsn: row.try_get("lsn")?,
         at: row.try_get("at")?,
     };
-    let counts = match &asked.what {
-        What::Sides(rule) => sides::count(transaction, asked, rule, told).await?,
-        What::Query { file, sql, .. } => vec![query::count(transaction, file, sql).await?],
+    let counts = match (&asked.what, pinned) {
+        (What::Query { file, sql, .. }, _) => vec![query::count(transaction, file, sql).await?],
+        (What::Sides(_), Some(pinned)) => {
+            sides::count(transaction, asked, pinned.sides(), told).await?
+        }
+        (What::Sides(_), None) => Vec::new(),
     };
     Ok((state, counts))
 }

@@ -9,7 +9,7 @@ use tokio_postgres::Transaction;
 use super::{Asked, Count, Kind, PassError, SAMPLES_MAX, Sample};
 use crate::job::Told;
 use crate::job::leaf::leaves;
-use crate::sync::{Rule, Sides, SyncError};
+use crate::sync::Sides;
 
 /// Pages that are read at once: 64 MiB.
 const PIECE: i64 = 8192;
@@ -25,20 +25,14 @@ pub(crate) async fn lock(transaction: &Transaction<'_>, table: &Name) -> Result<
 pub(crate) async fn count(
     transaction: &Transaction<'_>,
     asked: &Asked,
-    rule: &Rule,
+    sides: &Sides,
     told: Told<'_>,
 ) -> Result<Vec<Count>, PassError> {
-    let sides = Sides::read(transaction, rule)
-        .await
-        .map_err(|error| match error {
-            SyncError::Sql(error) => PassError::Database(error),
-            other => PassError::Asked(other.to_string()),
-        })?;
     let (forward, agrees) = (sides.forward_holds(), sides.agrees());
     let (mut of_forward, mut of_agrees) = (Count::of(Kind::Forward), Count::of(Kind::Agrees));
     let mut rows = 0;
     let mut told_at = Instant::now();
-    for leaf in leaves(transaction, &rule.table).await? {
+    for leaf in leaves(transaction, sides.table()).await? {
         let name = leaf.name.sql();
         let pages: i64 = transaction
             .query_one(include_str!("../../sql/pass/pages.sql"), &[&leaf.oid])
@@ -54,7 +48,7 @@ pub(crate) async fn count(
                 (from, false) => format!("ctid >= '({from},0)' AND ctid < '({},0)'", from + PIECE),
             };
             let sql = format!(
-                "SELECT count(*), count(*) FILTER (WHERE NOT {forward}), count(*) FILTER (WHERE NOT {agrees}) FROM ONLY {name} WHERE {place}"
+                "SELECT count(*), count(*) FILTER (WHERE NOT {forward}), count(*) FILTER (WHERE NOT {agrees}) FROM ONLY {name} AS aegis_row WHERE {place}"
             );
             let row = transaction.query_one(&sql, &[]).await?;
             rows += row.try_get::<_, i64>(0)?;
@@ -103,7 +97,7 @@ async fn sample(
         format!("concat_ws(', ', {})", columns.join(", "))
     };
     let left = SAMPLES_MAX - count.samples.len();
-    let sql = format!("SELECT {key} FROM ONLY {leaf} WHERE {condition} LIMIT {left}");
+    let sql = format!("SELECT {key} FROM ONLY {leaf} AS aegis_row WHERE {condition} LIMIT {left}");
     for row in transaction.query(&sql, &[]).await? {
         count.samples.push(Sample {
             key: row.try_get(0)?,

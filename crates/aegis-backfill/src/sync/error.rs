@@ -31,7 +31,7 @@ pub enum SyncError {
     },
     /// An expression that the server refuses for rows that are there.
     #[error(
-        "[sync] {table}: {direction} cannot be computed for the rows that are there: {said}; mend the expression, or every write of the other side would fail"
+        "[sync] {table}: {direction} cannot be computed for the rows that are there: {said}; {way_out}"
     )]
     Expression {
         /// The table.
@@ -40,6 +40,28 @@ pub enum SyncError {
         direction: &'static str,
         /// The server's words.
         said: String,
+        /// What to do.
+        way_out: &'static str,
+    },
+    /// An expression that the server does not understand.
+    #[error("[sync] {table}: the server does not take an expression: {said}; mend it")]
+    Unresolved {
+        /// The table.
+        table: String,
+        /// The server's words.
+        said: String,
+    },
+    /// Somebody else could change what the trigger does with its owner's rights.
+    #[error(
+        "[sync] {table}: {why}, so somebody else could have something of theirs run with the rights of the trigger's owner; {way_out}"
+    )]
+    Untrusted {
+        /// The table.
+        table: String,
+        /// Who, and what.
+        why: String,
+        /// What to do.
+        way_out: String,
     },
     /// The server, for another reason.
     #[error(transparent)]

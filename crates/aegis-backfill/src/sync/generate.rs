@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 
-use aegis_catalog::quote;
+use aegis_catalog::{Name, quote};
 
 use super::{Column, Rule, SILENT_SETTING, Sides};
 
@@ -14,10 +14,17 @@ pub(super) fn trigger_prefix(rule: &Rule) -> String {
     format!("zz_aegis_sync_{}_", tag(&rule.change))
 }
 
-/// The function that both triggers call, as SQL writes it.
-fn function(rule: &Rule) -> String {
-    let name = format!("aegis_sync_{}", tag(&rule.change));
-    format!("{}.{}", quote(&rule.table.schema), quote(&name))
+/// How the names of the views begin that its expressions are for a moment.
+pub(super) fn pin_prefix(rule: &Rule) -> String {
+    format!("aegis_pin_{}_", tag(&rule.change))
+}
+
+/// The function that both triggers call.
+pub(super) fn function(rule: &Rule) -> Name {
+    Name::new(
+        &*rule.table.schema,
+        format!("aegis_sync_{}", tag(&rule.change)),
+    )
 }
 
 /// A change's id as a part of a name: FNV-1a of 64 bits, since an id may be longer than a name.
@@ -58,7 +65,7 @@ pub(super) fn is_steady(default: &str) -> bool {
 
 pub(super) fn create(sides: &Sides) -> Vec<String> {
     let rule = &sides.rule;
-    let (function, table, prefix) = (function(rule), rule.table.sql(), trigger_prefix(rule));
+    let (function, table, prefix) = (function(rule).sql(), rule.table.sql(), trigger_prefix(rule));
     let moved = sides
         .old
         .iter()
@@ -68,13 +75,12 @@ pub(super) fn create(sides: &Sides) -> Vec<String> {
         .join(" OR ");
     // Here and not in the body: a call with settings of its own, for each row of a batch, costs more than the row.
     let heard = format!(
-        "current_setting('{SILENT_SETTING}', true) IS DISTINCT FROM {}",
+        "pg_catalog.current_setting('{SILENT_SETTING}', true) IS DISTINCT FROM {}",
         literal(&rule.change)
     );
     vec![
         format!(
-            "CREATE OR REPLACE FUNCTION {function}() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER\nSET search_path = {}, pg_catalog, pg_temp AS {}",
-            quote(&rule.table.schema),
+            "CREATE OR REPLACE FUNCTION {function}() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER\nSET search_path = pg_catalog, pg_temp AS {}",
             dollar(&body(sides))
         ),
         format!(
@@ -89,7 +95,7 @@ pub(super) fn create(sides: &Sides) -> Vec<String> {
 }
 
 pub(super) fn drop(rule: &Rule) -> Vec<String> {
-    let (function, table, prefix) = (function(rule), rule.table.sql(), trigger_prefix(rule));
+    let (function, table, prefix) = (function(rule).sql(), rule.table.sql(), trigger_prefix(rule));
     vec![
         format!(
             "DROP TRIGGER IF EXISTS {} ON {table}",
@@ -236,7 +242,8 @@ pub(super) fn attempt(rule: &Rule, side: &[Column], rows: u32) -> Option<String>
     Some(format!(
         "DO {}",
         dollar(&format!(
-            "\n#variable_conflict use_column\nDECLARE\naegis_found record;\n{variables}BEGIN\nFOR aegis_found IN SELECT {values}\nFROM (SELECT * FROM {} LIMIT {rows}) AS aegis_row LOOP\n{assigned}END LOOP;\nEND;\n",
+            "\n#variable_conflict use_column\nDECLARE\naegis_found record;\naegis_path text := current_setting('search_path');\n{variables}BEGIN\n\
+             PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);\nFOR aegis_found IN SELECT {values}\nFROM (SELECT * FROM {} LIMIT {rows}) AS aegis_row LOOP\n{assigned}END LOOP;\nPERFORM set_config('search_path', aegis_path, true);\nEND;\n",
             rule.table.sql()
         ))
     ))
@@ -261,7 +268,7 @@ fn differs(column: &Column, one: &str, other: &str) -> String {
     format!("{one}.{name}{text} IS DISTINCT FROM {other}.{name}{text}")
 }
 
-fn literal(text: &str) -> String {
+pub(super) fn literal(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }
 

@@ -7,6 +7,7 @@
 
 mod error;
 mod generate;
+mod pin;
 
 use std::collections::BTreeMap;
 
@@ -14,6 +15,7 @@ use aegis_catalog::{Name, quote};
 use tokio_postgres::GenericClient;
 
 pub use error::SyncError;
+pub use pin::Pinned;
 
 /// Set to the change's id (`SET LOCAL`) by whoever moves rows: its trigger does nothing then.
 pub const SILENT_SETTING: &str = "aegis_migrate.silent";
@@ -136,35 +138,6 @@ impl Sides {
         })
     }
 
-    /// Tries the expressions on some of the rows that are there, and says what the server says of the first that fails. A row that
-    /// they cannot be computed for would be a write that is refused.
-    ///
-    /// # Errors
-    /// See [`SyncError`]; nothing was changed.
-    pub async fn tried(&self, client: &impl GenericClient) -> Result<(), SyncError> {
-        for (direction, side) in [("forward", &self.new), ("backward", &self.old)] {
-            let Some(sql) = generate::attempt(&self.rule, side, TRIED_ROWS) else {
-                continue;
-            };
-            if let Err(error) = client.batch_execute(&sql).await {
-                let Some(said) = error.as_db_error() else {
-                    return Err(error.into());
-                };
-                return Err(SyncError::Expression {
-                    table: self.rule.table.to_string(),
-                    direction,
-                    said: said.message().to_owned(),
-                });
-            }
-        }
-        Ok(())
-    }
-
-    /// What makes the trigger, in this order; each may be executed again.
-    pub fn create(&self) -> Vec<String> {
-        generate::create(self)
-    }
-
     /// The trigger of this change as the database has it; `None`: there is none.
     ///
     /// # Errors
@@ -176,23 +149,58 @@ impl Sides {
         self.rule.state(client).await
     }
 
-    /// Whether the new side is what forward makes of the old one: SQL over a row of the table, never NULL.
+    /// Whether the new side is what forward makes of the old one: SQL over a row of the table AS `aegis_row`, never NULL.
     pub fn forward_holds(&self) -> String {
         holds(&self.new)
     }
 
-    /// Whether the old side is what backward makes of the new one: SQL over a row of the table, never NULL. Without a backward
+    /// Whether the old side is what backward makes of the new one: SQL over a row of the table AS `aegis_row`, never NULL. Without a backward
     /// direction it never does.
     pub fn backward_holds(&self) -> String {
         holds(&self.old)
     }
 
     /// Whether either direction holds: what a backfill leaves alone.
+    ///
+    /// A row whose new side nobody has written is the old side's, also when backward makes of nothing what stands there: a NULL where
+    /// forward gives a value is what a later NOT NULL would stumble over.
     pub fn agrees(&self) -> String {
-        format!("({} OR {})", self.forward_holds(), self.backward_holds())
+        format!(
+            "({} OR ({} AND NOT {}))",
+            self.forward_holds(),
+            self.backward_holds(),
+            self.hollow()
+        )
     }
 
-    /// What an UPDATE sets to carry the old side over: `"column" = (expression), …`.
+    /// Whether the new side is as nobody has written it (NULL or its default), with a NULL where forward gives a value.
+    fn hollow(&self) -> String {
+        let unwritten = self.new.iter().map(|column| {
+            let name = quote(&column.name);
+            match &column.default {
+                None => format!("{name} IS NULL"),
+                Some(default) => format!("({name} IS NULL OR {})", column.same(&name, default)),
+            }
+        });
+        let missing = self.new.iter().filter_map(|column| {
+            let from = column.from.as_ref()?;
+            Some(format!(
+                "({} IS NULL AND ({from}) IS NOT NULL)",
+                quote(&column.name)
+            ))
+        });
+        let (unwritten, missing): (Vec<_>, Vec<_>) = (unwritten.collect(), missing.collect());
+        if missing.is_empty() {
+            return "false".to_owned();
+        }
+        format!(
+            "({} AND ({}))",
+            unwritten.join(" AND "),
+            missing.join(" OR ")
+        )
+    }
+
+    /// What an UPDATE of the table AS `aegis_row` sets to carry the old side over: `"column" = (expression), …`.
     pub fn forward_set(&self) -> String {
         let sets = self.new.iter().filter_map(|column| {
             let from = column.from.as_ref()?;
@@ -208,6 +216,48 @@ impl Sides {
 }
 
 impl Rule {
+    /// Refuses when somebody else may make things in the schema of the table: what is found by its name there could be theirs. `role` is
+    /// who computes the sides; none: the current one.
+    ///
+    /// # Errors
+    /// [`SyncError::Untrusted`] with the way out.
+    pub async fn trusted(
+        &self,
+        client: &impl GenericClient,
+        role: Option<&str>,
+    ) -> Result<(), SyncError> {
+        let schema = &self.table.schema;
+        // As it is written in SQL: a name is looked up.
+        let role = role.map(quote);
+        let rows = client
+            .query(
+                include_str!("../../sql/sync/creators.sql"),
+                &[schema, &role],
+            )
+            .await?;
+        let names = rows.iter().map(|row| row.try_get::<_, String>("grantee"));
+        let names: Vec<String> = names.collect::<Result<_, _>>()?;
+        if names.is_empty() {
+            return Ok(());
+        }
+        let names = names.join(", ");
+        Err(SyncError::Untrusted {
+            table: self.table.to_string(),
+            why: format!("{names} may make things in the schema {schema}"),
+            way_out: format!("REVOKE CREATE ON SCHEMA {} FROM {names}", quote(schema)),
+        })
+    }
+
+    /// How the names of its two triggers begin.
+    pub fn trigger_prefix(&self) -> String {
+        generate::trigger_prefix(self)
+    }
+
+    /// The function that both call.
+    pub fn function(&self) -> Name {
+        generate::function(self)
+    }
+
     /// What takes the trigger away; for one transaction with the DROP of the old columns, which it would write.
     pub fn drop_statements(&self) -> Vec<String> {
         generate::drop(self)

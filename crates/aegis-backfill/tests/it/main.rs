@@ -4,7 +4,9 @@
     reason = "helpers of tests may fail like the tests that they help"
 )]
 
+mod hollow;
 mod job;
 mod pass;
+mod planted;
 mod sync;
 mod throttle;

@@ -23,7 +23,7 @@ AS $$ SELECT nullif(substr($1, length(split_part($1, ' ', 1)) + 2), '') $$;
 INSERT INTO app.users (id, name) VALUES (1, 'Ada Lovelace');
 ";
 
-fn rule() -> Rule {
+pub(crate) fn rule() -> Rule {
     let map = |pairs: &[(&str, &str)]| {
         pairs
             .iter()
@@ -45,7 +45,7 @@ fn rule() -> Rule {
 }
 
 /// A database with the table, changed by `more`, and the trigger of `rule`.
-async fn synced(more: &str, rule: &Rule) -> TestDb {
+pub(crate) async fn synced(more: &str, rule: &Rule) -> TestDb {
     let db = TestDb::empty().await;
     db.admin.batch_execute(TABLE).await.unwrap();
     db.admin.batch_execute(SCHEMA).await.unwrap();
@@ -54,20 +54,17 @@ async fn synced(more: &str, rule: &Rule) -> TestDb {
     db
 }
 
-async fn make(client: &Client, rule: &Rule) -> Result<(), SyncError> {
-    client
-        .batch_execute("SET search_path = app, pg_catalog")
-        .await?;
-    let sides = Sides::read(client, rule).await?;
-    sides.tried(client).await?;
-    for statement in sides.create() {
+pub(crate) async fn make(client: &Client, rule: &Rule) -> Result<(), SyncError> {
+    let pinned = Sides::read(client, rule).await?.pin(client).await?;
+    pinned.trusted(client, None).await?;
+    pinned.tried(client).await?;
+    for statement in pinned.create() {
         client.batch_execute(&statement).await?;
     }
-    client.batch_execute("RESET search_path").await?;
     Ok(())
 }
 
-async fn row(db: &TestDb, id: i64) -> [Option<String>; 3] {
+pub(crate) async fn row(db: &TestDb, id: i64) -> [Option<String>; 3] {
     let sql = "SELECT name, first_name, last_name FROM app.users WHERE id = $1";
     let row = db.admin.query_one(sql, &[&id]).await.unwrap();
     [row.get(0), row.get(1), row.get(2)]

@@ -127,7 +127,7 @@ fn rule(table: &str) -> Rule {
 }
 
 async fn trigger(client: &Client, rule: &Rule) -> anyhow::Result<()> {
-    for statement in Sides::read(client, rule).await?.create() {
+    for statement in Sides::read(client, rule).await?.pin(client).await?.create() {
         client.batch_execute(&statement).await?;
     }
     Ok(())

@@ -15,6 +15,8 @@ pub enum Kind {
     Checksum,
     /// Something that must come before is not there.
     Requires,
+    /// The database is not what was applied: 12.
+    Structure,
 }
 
 impl Kind {
@@ -24,6 +26,7 @@ impl Kind {
             Self::Format => 2,
             Self::Checksum => 11,
             Self::Requires => 21,
+            Self::Structure => 12,
         }
     }
 }

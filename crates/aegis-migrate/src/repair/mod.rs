@@ -8,6 +8,7 @@
 mod accept;
 mod mark;
 mod steps;
+mod sync;
 
 use aegis_catalog::{Difference, NotCompared};
 
@@ -18,6 +19,7 @@ use crate::run::RunError;
 
 pub use accept::{Accepted, accept_checksum, needs_replay};
 pub use mark::{mark_applied, replayed_with};
+pub use sync::sync;
 
 /// Why nothing was repaired.
 #[derive(Debug, thiserror::Error)]

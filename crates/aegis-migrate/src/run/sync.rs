@@ -12,22 +12,22 @@ use crate::change::Change;
 pub(crate) const PLACE: &str = "[sync]";
 
 /// What makes the trigger. Its expressions are tried first, with the rights that it will have.
-pub(super) async fn begin(client: &mut Client, change: &Change) -> Result<SourceFile, RunError> {
+pub(crate) async fn begin(client: &mut Client, change: &Change) -> Result<SourceFile, RunError> {
     let rule = rule(change)?;
     let transaction = client.transaction().await?;
-    let mut settings = format!(
-        "SET LOCAL search_path = {}, pg_catalog",
-        quote(&change.schema)
-    );
+    // The session's own search_path has nothing of the schema: what is asked here is not found there.
     if let Some(role) = &change.run_as {
-        settings.push_str("; SET LOCAL ROLE ");
-        settings.push_str(&quote(role));
+        let role = format!("SET LOCAL ROLE {}", quote(role));
+        transaction.batch_execute(&role).await?;
     }
-    transaction.batch_execute(&settings).await?;
     let read = async {
-        let sides = Sides::read(&transaction, &rule).await?;
-        sides.tried(&transaction).await?;
-        Ok(sides.create())
+        let pinned = Sides::read(&transaction, &rule)
+            .await?
+            .pin(&transaction)
+            .await?;
+        pinned.trusted(&transaction, None).await?;
+        pinned.tried(&transaction).await?;
+        Ok(pinned.create())
     };
     let statements = read.await.map_err(|source: SyncError| RunError::Sync {
         change: change.path.clone(),

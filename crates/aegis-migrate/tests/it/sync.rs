@@ -1,13 +1,18 @@
 //! The generated trigger as a part of a change: in a run, on a fresh database, in a replay, and its end.
 
+use std::time::Duration;
+
 use aegis_migrate::change::Phase;
-use aegis_migrate::run::{Outcome, RunError};
+use aegis_migrate::repair::{self, RepairError};
+use aegis_migrate::run::{Ladder, Outcome, RunError};
+use aegis_migrate::set::Set;
 use aegis_migrate::shadow;
 use aegis_testkit::TestDb;
 
 use crate::folder::Folder;
-use crate::run::{ran, sealed};
+use crate::run::{held, ran, sealed};
 
+const BOUND: Duration = Duration::from_secs(10);
 const USERS: &str = "20261101T0900_users";
 const SPLIT: &str = "20261129T1030_split";
 
@@ -153,4 +158,105 @@ async fn a_replay_has_the_trigger_until_the_contract_ends_it() {
         };
         db.admin.batch_execute(insert).await.unwrap();
     }
+}
+
+/// Each part of the trigger that a person may meddle with, and a word of what is told.
+const BROKEN: [(&str, &str); 4] = [
+    (
+        "DO $$ DECLARE t text; BEGIN FOR t IN SELECT tgname FROM pg_trigger WHERE tgrelid = 'app.users'::regclass AND tgname LIKE 'zz%' LOOP EXECUTE format('DROP TRIGGER %I ON app.users', t); END LOOP; END $$",
+        "not there",
+    ),
+    (
+        "DO $$ DECLARE t text; BEGIN FOR t IN SELECT tgname FROM pg_trigger WHERE tgrelid = 'app.users'::regclass AND tgname LIKE 'zz%insert' LOOP EXECUTE format('DROP TRIGGER %I ON app.users', t); END LOOP; END $$",
+        "insert",
+    ),
+    ("ALTER TABLE app.users DISABLE TRIGGER USER", "disabled"),
+    (
+        "DO $$ DECLARE f regproc; BEGIN SELECT tgfoid INTO f FROM pg_trigger WHERE tgrelid = 'app.users'::regclass LIMIT 1; EXECUTE format('CREATE OR REPLACE FUNCTION %s() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $f$BEGIN RETURN NEW; END$f$', f); END $$",
+        "function",
+    ),
+];
+
+#[tokio::test]
+async fn a_trigger_that_somebody_took_away_disabled_or_replaced_stops_a_run_until_it_is_made_again()
+{
+    let db = in_use().await;
+    let set = sealed(&split(false));
+    ran(&db, &set, Phase::Expand).await.unwrap();
+    for (number, (sql, said)) in BROKEN.into_iter().enumerate() {
+        let rule = set.changes[&SPLIT.parse().unwrap()].sync_rule().unwrap();
+        let before = rule.state(&db.admin).await.unwrap().unwrap();
+        db.admin.batch_execute(sql).await.unwrap();
+        for phase in [Phase::Expand, Phase::Migrate] {
+            let error = ran(&db, &set, phase).await.unwrap_err();
+            let text = error.to_string();
+            assert_eq!(error.exit_code(), 12, "{text}");
+            for part in [SPLIT, "app.users", said, "repair sync"] {
+                assert!(text.contains(part), "{part}: {text}");
+            }
+        }
+        let was = repaired(&db, &set).await.unwrap();
+        assert!(was.contains(said), "{was}");
+        // What was counted with the one of before is no evidence: it is another one now.
+        let after = rule.state(&db.admin).await.unwrap().unwrap();
+        assert!(after.enabled);
+        assert_ne!(before.definition, after.definition);
+        let again = ran(&db, &set, Phase::Expand).await.unwrap();
+        assert_eq!(again.outcome, Outcome::Nothing);
+        let id = 10 + i64::try_from(number).unwrap();
+        let insert = format!("INSERT INTO app.users (id, name) VALUES ({id}, 'Grace Hopper')");
+        db.admin.batch_execute(&insert).await.unwrap();
+        assert_eq!(
+            row(&db, id).await,
+            words(["Grace Hopper", "Grace", "Hopper"])
+        );
+    }
+    let count = "SELECT count(*) FROM aegis_migrate.repair r JOIN aegis_migrate.event e ON e.run = r.run AND e.event->>'event' = 'sync_again' WHERE r.verb = 'sync' AND r.reason = 'a test'";
+    let kept: i64 = db.admin.query_one(count, &[]).await.unwrap().get(0);
+    assert!(kept >= 4, "{kept}");
+    let error = repaired(&db, &set).await.unwrap_err();
+    assert_eq!(error.exit_code(), 2, "{error}");
+}
+
+async fn repaired(db: &TestDb, set: &Set) -> Result<String, RepairError> {
+    let mut held = held(db, BOUND).await.unwrap();
+    let id = SPLIT.parse().unwrap();
+    let done = repair::sync(&mut held, set, &id, &Ladder::default(), "a test").await;
+    held.release().await;
+    done
+}
+
+#[tokio::test]
+async fn a_trigger_that_one_partition_disables_is_seen_and_made_again() {
+    let folder = split(false).edited(
+        &format!("{USERS}/expand.sql"),
+        "name text NOT NULL);",
+        "name text NOT NULL) PARTITION BY RANGE (id);\nCREATE TABLE users_one PARTITION OF users FOR VALUES FROM (0) TO (100);\nCREATE TABLE users_two PARTITION OF users FOR VALUES FROM (100) TO (200);",
+    );
+    let db = TestDb::empty().await;
+    db.admin.batch_execute("CREATE SCHEMA app").await.unwrap();
+    let set = sealed(&folder);
+    ran(&db, &set, Phase::Expand).await.unwrap();
+    let sql = "ALTER TABLE app.users_two DISABLE TRIGGER USER";
+    db.admin.batch_execute(sql).await.unwrap();
+    let error = ran(&db, &set, Phase::Expand).await.unwrap_err();
+    assert_eq!(error.exit_code(), 12, "{error}");
+    repaired(&db, &set).await.unwrap();
+    ran(&db, &set, Phase::Expand).await.unwrap();
+    let insert = "INSERT INTO app.users (id, name) VALUES (101, 'Grace Hopper')";
+    db.admin.batch_execute(insert).await.unwrap();
+    assert_eq!(
+        row(&db, 101).await,
+        words(["Grace Hopper", "Grace", "Hopper"])
+    );
+}
+
+#[tokio::test]
+async fn a_trigger_that_the_contract_has_ended_is_not_missed() {
+    let db = TestDb::empty().await;
+    db.admin.batch_execute("CREATE SCHEMA app").await.unwrap();
+    let set = sealed(&split(true));
+    ran(&db, &set, Phase::Expand).await.unwrap();
+    let again = ran(&db, &set, Phase::Expand).await.unwrap();
+    assert_eq!(again.outcome, Outcome::Nothing);
 }

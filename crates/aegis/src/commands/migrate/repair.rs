@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use aegis_migrate::change::PhaseOf;
+use aegis_migrate::change::{ChangeId, PhaseOf};
 use aegis_migrate::mutex::{Held, RunName};
 use aegis_migrate::repair::{self as library, RepairError};
-use aegis_migrate::run::RunError;
+use aegis_migrate::run::{Ladder, RunError};
 use aegis_migrate::set::Set;
 use clap::{Args, Subcommand};
 use serde_json::json;
@@ -16,6 +16,7 @@ use crate::commands::find;
 use crate::commands::lane::pause::reason;
 use crate::exit::Exit;
 use crate::failure::{Failure, chain};
+use crate::output::note;
 
 /// Below its help.
 pub(crate) const AFTER: &str = "Each repair is a row of aegis_migrate.repair, with who, why and how it was shown. What cannot be shown ends with exit code \
@@ -38,6 +39,8 @@ enum Verb {
     MarkApplied(ProvenArguments),
     /// A step whose end nobody can tell is begun anew by the next run: you have looked, and nothing of it is there.
     Retry(RetryArguments),
+    /// The trigger of a change is made again, after somebody has taken it away, disabled it or put another in its place.
+    Sync(SyncArguments),
 }
 
 #[derive(Debug, Args)]
@@ -49,6 +52,14 @@ struct ProvenArguments {
     why: WhyArguments,
     #[command(flatten)]
     replay: ReplayArguments,
+}
+
+#[derive(Debug, Args)]
+struct SyncArguments {
+    /// The change.
+    change: ChangeId,
+    #[command(flatten)]
+    why: WhyArguments,
 }
 
 #[derive(Debug, Args)]
@@ -80,6 +91,7 @@ pub(crate) async fn run(arguments: &RepairArguments, place: &Place<'_>) -> Resul
         Verb::AcceptChecksum(proven) => accept(proven, &set, place).await,
         Verb::MarkApplied(proven) => mark(proven, &set, place).await,
         Verb::Retry(retry) => again(retry, place).await,
+        Verb::Sync(sync) => made_again(sync, &set, place).await,
     }
 }
 
@@ -142,6 +154,30 @@ async fn again(arguments: &RetryArguments, place: &Place<'_>) -> Result<Exit, Fa
     place
         .output
         .one(&[("retry", step.clone())], &json!({ "retry": step }));
+    Ok(Exit::Done)
+}
+
+async fn made_again(
+    arguments: &SyncArguments,
+    set: &Set,
+    place: &Place<'_>,
+) -> Result<Exit, Failure> {
+    let why = reason(&arguments.why.reason, "what happened to it")?;
+    let id = &arguments.change;
+    let mut held = held(&arguments.why, place).await?;
+    let done = library::sync(&mut held, set, id, &Ladder::default(), why).await;
+    held.release().await;
+    let was = done.map_err(told)?;
+    let next = format!(
+        "rows that were written meanwhile may have one side only, and what was counted before is no evidence any more: \
+         `aegis migrate reconcile {id}`; when it is not zero, `aegis migrate backfill retry --restart {id} --reason TEXT` and \
+         `aegis migrate backfill run {id}`, which carry the old side over, then reconcile again"
+    );
+    place.output.one(
+        &[("made again", id.to_string()), ("it was", was.clone())],
+        &json!({ "made_again": id, "was": was, "next": next }),
+    );
+    note(&next);
     Ok(Exit::Done)
 }
 

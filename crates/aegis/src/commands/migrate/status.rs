@@ -7,6 +7,7 @@ use aegis_migrate::contract::floor;
 use aegis_migrate::run::RunError;
 use aegis_migrate::set::Set;
 use aegis_migrate::standing::{Line, Standing, State, command, recorded, standing};
+use aegis_migrate::sync;
 use clap::Args;
 use serde_json::json;
 use tokio::time::Instant;
@@ -70,6 +71,9 @@ pub(crate) async fn status(place: &Place<'_>) -> Result<Exit, Failure> {
         note(&format!("{at} is not sealed"));
     }
     set.sealed()?;
+    sync::whole(&client, &set, &stands)
+        .await
+        .map_err(|error| told(&error))?;
     let edited: Vec<Problem> = stands.edited().map(|line| edited(&set, line)).collect();
     Problems::none_of(edited)?;
     Ok(Exit::Done)
@@ -164,6 +168,10 @@ async fn look(set: &Set, at: &PhaseOf, place: &Place<'_>) -> Result<State, Failu
         return Err(told(&RunError::TooOld(change)));
     }
     let stands = stands(&client, set).await?;
+    // Its programs would write one side, and nobody the other.
+    sync::whole(&client, set, &stands)
+        .await
+        .map_err(|error| told(&error))?;
     let line = match set.squash_of(at) {
         Some(squash) if set.lock.line(at).is_none() => PhaseOf {
             id: squash.id.clone(),

@@ -231,3 +231,77 @@ async fn process_a_reconciliation_that_counts_something_ends_with_18_and_names_i
         .await;
     assert_eq!(other.code, 2, "{other:?}");
 }
+
+/// A change with two sides in use, and its URL.
+async fn two_sides(folder: &Folder) -> TestDb {
+    let db = used(folder, 10, 10).await;
+    last(folder, &db.url(), &["run", "--phase", "migrate"]).await;
+    folder.write(
+        "20261130T0900_sides/change.toml",
+        "format = 1\nid = \"20261130T0900_sides\"\nschema = \"app\"\n[expand]\nsql = \"expand.sql\"\n\
+         compatible = [{ rule = \"add-column\", reason = \"clients name their columns\" }]\n\
+         [sync]\ntable = \"counted\"\nold = [\"moved\"]\nnew = [\"times\"]\n[sync.forward]\ntimes = \"moved\"\n[sync.backward]\nmoved = \"times\"\n\
+         [backfill]\nkey = [\"id\"]\nset = \"sync.forward\"\n[reconcile]\ncompare = \"sync\"\n",
+    );
+    folder.write(
+        "20261130T0900_sides/expand.sql",
+        "ALTER TABLE counted ADD COLUMN times int;\n",
+    );
+    folder.json(None, &["seal"]).await;
+    last(folder, &db.url(), &["run", "--phase", "expand"]).await;
+    db
+}
+
+#[tokio::test]
+async fn process_a_sync_trigger_that_is_disabled_stops_check_and_run_until_repair_sync() {
+    let _slot = process_slot();
+    let folder = Folder::new();
+    let db = two_sides(&folder).await;
+    let url = db.url();
+    let check = ["check", "--at-least", "20261130T0900_sides:expand"];
+    assert_eq!(folder.run(Some(&url), &check).await.code, 0);
+    db.admin
+        .batch_execute("ALTER TABLE app.counted DISABLE TRIGGER USER; UPDATE app.counted SET moved = 5 WHERE id = 3")
+        .await
+        .unwrap();
+    for words in [
+        &check[..],
+        &["status"],
+        &["run", "--phase", "expand"],
+        &["run", "--phase", "migrate"],
+    ] {
+        let ran = folder.run(Some(&url), words).await;
+        assert_eq!(ran.code, 12, "{words:?}: {ran:?}");
+        for part in ["app.counted", "disabled", "aegis migrate repair sync"] {
+            assert!(ran.stderr.contains(part), "{words:?}: {part}: {ran:?}");
+        }
+    }
+    let repair = [
+        "repair",
+        "sync",
+        "20261130T0900_sides",
+        "--reason",
+        "somebody restored a table",
+        "--output",
+        "json",
+    ];
+    let repaired: Value =
+        serde_json::from_str(&folder.run(Some(&url), &repair).await.stdout).unwrap();
+    assert!(
+        repaired["was"].as_str().unwrap().contains("disabled"),
+        "{repaired}"
+    );
+    assert!(
+        repaired["next"].as_str().unwrap().contains("reconcile"),
+        "{repaired}"
+    );
+    assert_eq!(folder.run(Some(&url), &check).await.code, 0);
+    assert_eq!(folder.run(Some(&url), &["status"]).await.code, 0);
+    last(&folder, &url, &["run", "--phase", "migrate"]).await;
+    assert_eq!(
+        number(&db, "SELECT count(*) FROM app.counted WHERE times = moved").await,
+        10
+    );
+    // Twice is a mistake that is told.
+    assert_eq!(folder.run(Some(&url), &repair).await.code, 2);
+}

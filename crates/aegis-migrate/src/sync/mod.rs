@@ -1,0 +1,165 @@
+//! The trigger of a change beside what its steps made: whether both sides are kept alike now.
+//!
+//! Invariants: only a change whose trigger was made here, and not ended, is looked at; a trigger that is not there, does not fire, or is
+//! another one than the steps made stops a run and a check; what is asked is the catalog, never a row.
+//!
+//! Never: a repair by itself. What was written meanwhile is for people to judge.
+
+use std::collections::BTreeSet;
+
+use aegis_backfill::sync::Rule;
+use aegis_catalog::{Difference, Key, Kind as Element, Scope, Structure, read_within};
+use tokio_postgres::GenericClient;
+
+use crate::change::{CHANGE_FILE, Change, Kind, Phase, PhaseOf, Problem, Problems};
+use crate::ledger::LedgerName;
+use crate::run::RunError;
+use crate::set::Set;
+use crate::standing::{Standing, State};
+use crate::structure::{Expected, expected};
+
+/// Refuses when the trigger of a change is not what its steps made.
+///
+/// # Errors
+/// [`RunError::Folder`] with exit code 12, one problem a change; or the catalog could not be read.
+pub async fn whole<C: GenericClient + Sync>(
+    client: &C,
+    set: &Set,
+    stands: &Standing,
+) -> Result<(), RunError> {
+    let mut problems = Vec::new();
+    let mut known = None;
+    for change in set.changes.values() {
+        let Some(rule) = change.sync_rule() else {
+            continue;
+        };
+        let account = match known.take() {
+            Some(account) => account,
+            None => Account::read(client).await?,
+        };
+        if account.means(change, &rule, stands)
+            && let Some(why) = account.wrong(client, &rule).await?
+        {
+            problems.push(problem(change, &rule, &why));
+        }
+        known = Some(account);
+    }
+    Ok(Problems::none_of(problems)?)
+}
+
+/// What is wrong with the trigger of one change, in words; none when it is as it should be, or should not be there.
+///
+/// # Errors
+/// When the catalog could not be read.
+pub async fn wrong_with<C: GenericClient + Sync>(
+    client: &C,
+    change: &Change,
+    rule: &Rule,
+    stands: &Standing,
+) -> Result<Option<String>, RunError> {
+    let account = Account::read(client).await?;
+    if account.means(change, rule, stands) {
+        account.wrong(client, rule).await
+    } else {
+        Ok(None)
+    }
+}
+
+/// What the steps made; nothing where no account is kept.
+struct Account {
+    steps: Option<Expected>,
+    major: u32,
+}
+
+impl Account {
+    async fn read<C: GenericClient + Sync>(client: &C) -> Result<Self, RunError> {
+        let sql = "SELECT current_setting('server_version_num')::int / 10000";
+        let major: i32 = client.query_one(sql, &[]).await?.try_get(0)?;
+        let major = u32::try_from(major).unwrap_or_default();
+        Ok(Self {
+            steps: expected(client, LedgerName::Application, major).await?,
+            major,
+        })
+    }
+
+    /// Whether the trigger should be there: its steps made it, and none ended it.
+    fn means(&self, change: &Change, rule: &Rule, stands: &Standing) -> bool {
+        if let Some(steps) = &self.steps {
+            let all = &steps.structure;
+            if all.elements.keys().any(|key| is_of(rule, key)) {
+                return true;
+            }
+            if all.gone.iter().any(|key| is_of(rule, key)) {
+                return false;
+            }
+        }
+        // Taken over without its steps, or told in the words of another server: the lines are what is known.
+        let of = |phase| {
+            let id = change.id.clone();
+            stands.of(&PhaseOf { id, phase })
+        };
+        of(Phase::Expand).is_some_and(State::is_done)
+            && matches!(of(Phase::Contract), None | Some(State::Pending))
+    }
+
+    async fn wrong<C: GenericClient + Sync>(
+        &self,
+        client: &C,
+        rule: &Rule,
+    ) -> Result<Option<String>, RunError> {
+        let Some(state) = rule.state(client).await? else {
+            return Ok(Some("it is not there".to_owned()));
+        };
+        let mut should = Structure::empty(self.major);
+        if let Some(steps) = &self.steps {
+            let parts = steps.structure.elements.iter();
+            let parts = parts.filter(|(key, _)| is_of(rule, key));
+            let copied = parts.map(|(key, shape)| (key.clone(), shape.clone()));
+            should.elements.extend(copied);
+        }
+        if !should.elements.is_empty() {
+            let scope = Scope::objects([rule.table.clone(), rule.function()]).structure_only();
+            let mut live = read_within(client, &scope).await?.structure();
+            // What is missing is only told of a table that is there.
+            let table = Key::new(Element::Relation, &rule.table);
+            live.elements
+                .retain(|key, _| is_of(rule, key) || *key == table);
+            if let Some(shape) = live.elements.get(&table) {
+                should.elements.insert(table, shape.clone());
+            }
+            // In the words of another server nothing can be compared; whether it fires can be asked.
+            if let Ok(differences) = should.compare(&live) {
+                let wrong = differences.iter().filter(|one| one.is_wrong());
+                let words: BTreeSet<String> = wrong.map(Difference::to_string).collect();
+                if !words.is_empty() {
+                    return Ok(Some(words.into_iter().collect::<Vec<_>>().join("; ")));
+                }
+            }
+        }
+        Ok((!state.enabled)
+            .then(|| "a part of it is missing or disabled, on a partition perhaps".to_owned()))
+    }
+}
+
+/// Whether an element is a part of the trigger.
+fn is_of(rule: &Rule, key: &Key) -> bool {
+    match key.kind {
+        Element::Trigger => {
+            key.holder() == rule.table && key.part.starts_with(&rule.trigger_prefix())
+        }
+        Element::Function => key.holder() == rule.function(),
+        _ => false,
+    }
+}
+
+fn problem(change: &Change, rule: &Rule, why: &str) -> Problem {
+    let what = format!(
+        "the trigger that keeps both sides of {} alike is not what this change has made: {why}",
+        rule.table
+    );
+    let help = format!(
+        "rows that are written meanwhile have one side only: `aegis migrate repair sync {} --reason TEXT` makes it again",
+        change.id
+    );
+    Problem::of_file(format!("{}/{CHANGE_FILE}", change.path), what, help).kind(Kind::Structure)
+}
