@@ -4,6 +4,9 @@
 //! Invariants: what is made gives the same structure in the end; what is not sure is not touched and is told; what the author wrote
 //! stays as it stands, but for the words that are wrong. Pure.
 
+mod attach;
+mod design;
+
 use crate::form::{Action, Column, ConstraintKind, Form, ObjectKind, ReindexOf};
 use crate::judge::{Context, is_steady_default};
 use crate::name::QualifiedName;
@@ -97,6 +100,12 @@ pub fn fix(statement: &Statement, verdict: &Verdict, context: &Context<'_>) -> F
             of,
             ..
         } => reindex(statement, *of),
+        Form::AlterTable { table, actions }
+            if says("attach-partition-scan")
+                && let [Action::AttachPartition { partition, .. }] = actions.as_slice() =>
+        {
+            attach::proven(statement, table, partition, context)
+        }
         Form::AlterTable { table, actions } => {
             let step = alter_table(statement, table, actions, context, &says);
             match step {
@@ -332,6 +341,13 @@ fn one_action(
         (Action::SetNotNull { column }, _) if says("set-not-null-scan") || says("set-not-null") => {
             set_not_null(table, column, whole, text, says)
         }
+        (Action::SetType { column, to, .. }, _)
+            if ["change-type-rewrite", "change-type-index", "change-type-narrower"]
+                .iter()
+                .any(|rule| says(rule)) =>
+        {
+            Fix::Told(design::new_type(table, column, &to.text, context))
+        }
         (
             Action::DetachPartition {
                 concurrently: false,
@@ -506,10 +522,16 @@ fn add_column(
             .as_ref()
             .is_some_and(|default| !is_steady_default(context, default));
     if says("add-column-rewrite") && !volatile {
-        return Fix::Told(format!(
-            "add {} as a plain column, set its default, and fill the rows of before by a [backfill]",
-            column.name
-        ));
+        return Fix::Told(if column.identity {
+            design::identity(table, column)
+        } else if column.generated.is_some() {
+            design::stored(table, column, context.server)
+        } else {
+            format!(
+                "add {} as a plain column, set its default, and fill the rows of before by a [backfill]",
+                column.name
+            )
+        });
     }
     let has_default = text.clauses.iter().any(|one| one.kind == Clause::Default);
     let goes = |kind: Clause| match kind {

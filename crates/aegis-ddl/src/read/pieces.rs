@@ -227,6 +227,21 @@ fn of_reindex(sql: &str) -> Option<usize> {
     })
 }
 
+/// The two values of `FOR VALUES FROM (a) TO (b)` as they stand; none where there are several.
+pub(crate) fn range_bound(sql: &str) -> Option<(String, String)> {
+    deep::within(sql, || of_range(sql)).ok()?
+}
+
+fn of_range(sql: &str) -> Option<(String, String)> {
+    let node = first(sql)?;
+    let one = |kind: K| {
+        let mut values = tree::below(&node, kind)?.children();
+        let value = values.next().map(|value| tree::text(&value));
+        value.filter(|_| values.next().is_none())
+    };
+    Some((one(K::PARTITION_FROM_VALUES)?, one(K::PARTITION_TO_VALUES)?))
+}
+
 fn first(sql: &str) -> Option<SyntaxNode> {
     let parsed = SourceFile::parse(sql);
     if !parsed.errors().is_empty() {

@@ -513,7 +513,13 @@ fn told(
             if is_sealed(&change, phase_of(file.key), lock) {
                 what.insert(0, "it is sealed: a new change has to mend it".to_owned());
             } else if let Fix::Told(why) = fix(statement, verdict, &context) {
-                what.insert(0, why);
+                // What is to be copied stands last, on lines of its own.
+                if why.contains('\n') {
+                    let said = what.join("; ");
+                    what = vec![format!("{said}\n{why}")];
+                } else {
+                    what.insert(0, why);
+                }
             } else if what.is_empty() {
                 what.push(verdict.class.meaning().to_owned());
             }

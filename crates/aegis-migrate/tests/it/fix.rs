@@ -318,7 +318,15 @@ fn what_needs_a_person_is_told_with_its_place_and_left_as_it_is() {
         ("ALTER TABLE users RENAME name TO nick;\n", "[rename]"),
         (
             "ALTER TABLE users ADD n int GENERATED ALWAYS AS IDENTITY;\n",
-            "add n as a plain column",
+            "add n as a plain column, and make it an identity when every row has a number",
+        ),
+        (
+            "ALTER TABLE users ADD n int GENERATED ALWAYS AS (age + 1) STORED;\n",
+            "VIRTUAL needs no rewrite, where it need not be indexed; or add n as a plain column that a trigger sets",
+        ),
+        (
+            "ALTER TABLE users ATTACH PARTITION orgs FOR VALUES FROM (1) TO (2);\n",
+            "with a catalog --fix writes that for a range over one column",
         ),
         ("DROP INDEX users_name CASCADE;\n", "takes no CASCADE"),
         (
@@ -415,5 +423,103 @@ async fn what_a_partitioned_table_refuses_is_told_when_the_catalog_says_that_it_
             "{sql}: {:?}",
             fixed.told
         );
+    }
+}
+
+#[tokio::test]
+async fn a_partition_is_proven_before_it_is_attached_and_keeps_the_structure() {
+    let db = TestDb::empty().await;
+    let base =
+        "CREATE SCHEMA app; CREATE TABLE app.events (id bigint, at date) PARTITION BY RANGE (at);
+        CREATE TABLE app.june (id bigint, at date);
+        CREATE TABLE app.old (id bigint, at date);
+        INSERT INTO app.june VALUES (1, '2026-06-01');";
+    let large = "INSERT INTO app.june SELECT n, '2026-06-02' FROM generate_series(1, 500000) n;
+        INSERT INTO app.old SELECT n, '2025-06-02' FROM generate_series(1, 500000) n";
+    db.admin.batch_execute(base).await.unwrap();
+    db.admin.batch_execute(large).await.unwrap();
+    let scope = aegis_catalog::Scope::schemas(["app".to_owned()]);
+    let catalog = aegis_catalog::read(&db.admin, &scope).await.unwrap();
+    let known = Known {
+        server: catalog.server_major(),
+        catalog: Some(&catalog),
+    };
+    let sql = "ALTER TABLE events ATTACH PARTITION june FOR VALUES FROM ('2026-06-01') TO ('2026-07-01');\n\
+        ALTER TABLE events ATTACH PARTITION old FOR VALUES FROM (MINVALUE) TO ('2026-01-01');\n";
+    let place = tempfile::tempdir().unwrap();
+    write(place.path(), &case(sql, &["new-write-restriction"]));
+    let mut structures = Vec::new();
+    for is_fixed in [false, true] {
+        if is_fixed {
+            let fixed = fix::run(place.path(), known).unwrap();
+            assert_eq!(fixed.told, [], "{fixed:?}");
+            let judged = lint(&input(place.path()), None, known).unwrap();
+            assert!(judged.iter().all(|one| one.passes), "{judged:?}");
+            let again = fix::run(&place.path().join(ID), known).unwrap();
+            assert_eq!(again.files, []);
+            let text = &all_files(place.path())["migrate.sql"];
+            assert!(
+                text.contains(
+                    "CHECK (at IS NOT NULL AND at >= '2026-06-01' AND at < '2026-07-01') NOT VALID"
+                ) && text.contains("CHECK (at IS NOT NULL AND at < '2026-01-01') NOT VALID")
+                    && text.contains("DROP CONSTRAINT june_bound"),
+                "{text}"
+            );
+        }
+        db.admin
+            .batch_execute(&format!("DROP SCHEMA app CASCADE; {base}"))
+            .await
+            .unwrap();
+        let set = Set::read(place.path()).unwrap();
+        let change = change::load(&place.path().join(ID)).unwrap();
+        for phase in Phase::ALL {
+            if change.has(phase) {
+                shadow::apply(&db.admin, &change, phase).await.unwrap();
+            }
+        }
+        structures.push(shadow::structure(&db.admin, &set, None).await.unwrap());
+    }
+    assert_eq!(structures[0].elements, structures[1].elements);
+}
+
+#[tokio::test]
+async fn a_new_type_is_told_as_a_change_that_can_be_copied_and_read() {
+    let db = TestDb::empty().await;
+    db.admin.batch_execute(BASE).await.unwrap();
+    let scope = aegis_catalog::Scope::schemas(["app".to_owned()]).structure_only();
+    let catalog = aegis_catalog::read(&db.admin, &scope).await.unwrap();
+    for (known, backward) in [
+        (
+            Known {
+                server: catalog.server_major(),
+                catalog: Some(&catalog),
+            },
+            "\"age\" = \"age_new::integer\"\n",
+        ),
+        (
+            UNKNOWN,
+            "\"age\" = \"age_new::text\"        # the type that it has now\n",
+        ),
+    ] {
+        let place = tempfile::tempdir().unwrap();
+        write(
+            place.path(),
+            &case("ALTER TABLE users ALTER age TYPE bigint;\n", &[]),
+        );
+        let told = fix::run(place.path(), known).unwrap().told;
+        let (_, skeleton) = told[0].what.split_once("change.toml:\n").unwrap();
+        let skeleton = skeleton.split("; [").next().unwrap();
+        assert!(skeleton.contains(backward), "{skeleton}");
+        let document = format!("format = 1\nid = \"{ID}\"\nschema = \"app\"\n{skeleton}\n");
+        let at = place.path().join(ID);
+        std::fs::write(at.join("change.toml"), document).unwrap();
+        std::fs::write(
+            at.join("expand.sql"),
+            "ALTER TABLE users ADD COLUMN age_new bigint;\n",
+        )
+        .unwrap();
+        change::load(&at).unwrap();
+        let judged = lint(&input(place.path()), None, known).unwrap();
+        assert!(judged.iter().all(|one| one.passes), "{judged:?}");
     }
 }

@@ -132,11 +132,13 @@ fn fix(path: &std::path::Path, known: Known<'_>) -> Result<(), Failure> {
         note(&format!("{done} {}", harmless(file)));
     }
     for told in &fixed.told {
+        // What is to be copied stands on lines of its own.
+        let lines: Vec<String> = told.what.lines().map(harmless).collect();
         note(&format!(
             "not mended: {}:{}: {}",
             harmless(&told.file),
             told.line,
-            harmless(&told.what)
+            lines.join("\n")
         ));
     }
     if fixed.files.is_empty() {
