@@ -7,7 +7,7 @@
 WITH RECURSIVE space AS MATERIALIZED (
     SELECT n.oid, n.nspname
     FROM pg_catalog.pg_namespace n
-    WHERE n.nspname !~ '^pg_' AND n.nspname NOT IN ('information_schema', 'aegis_migrate', 'aegis_ledger')
+    WHERE n.nspname !~ '^(pg_|aegis_migrate_of_)' AND n.nspname NOT IN ('information_schema', 'aegis_migrate', 'aegis_ledger')
       AND ($1::text[] IS NULL OR n.nspname = ANY ($1))
       AND NOT EXISTS (
           SELECT FROM pg_catalog.pg_depend e

@@ -5,6 +5,8 @@
 //!
 //! Never: a folder or an SQL file that is left out in silence.
 
+mod tenants;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -19,6 +21,8 @@ pub struct Set {
     /// The changes by their ids.
     pub changes: BTreeMap<ChangeId, Change>,
     files: Files,
+    /// For another schema than the files say; what was sealed was shown before.
+    elsewhere: bool,
 }
 
 impl Set {
@@ -50,6 +54,7 @@ impl Set {
             lock,
             changes,
             files,
+            elsewhere: false,
         })
     }
 
@@ -65,6 +70,9 @@ impl Set {
 
     /// Whether the files are what was sealed: each line has its change, with its hash.
     pub fn sealed(&self) -> Result<(), Problems> {
+        if self.elsewhere {
+            return Ok(());
+        }
         let path = self.files.name_of(LOCK_FILE);
         let problems = self
             .lock
@@ -95,7 +103,7 @@ impl Set {
                     line.at,
                     places(change, *phase)
                 );
-                let help = "put the files back as they were and write a new change; when only dev databases have applied it, `aegis migrate seal --edited ID:PHASE`";
+                let help = "put the files back as they were and write a new change; when only dev databases have applied it, or its step has failed and was reviewed, `aegis migrate seal --edited ID:PHASE`, and then, in a database that has begun it, `aegis migrate repair accept-checksum ID:PHASE --reason TEXT`";
                 Some(
                     Problem::of_file(path, what, help)
                         .at(line.line)
@@ -114,6 +122,22 @@ impl Set {
                 )
             }
         }
+    }
+
+    /// The same changes for a schema of a database where each schema is a tenant: it stands for the one that the files say.
+    ///
+    /// # Errors
+    /// When the files are not what was sealed, or a change is not for many schemas: names that say which schema they mean, and what
+    /// programs of the whole database are told about, would be the same for all of them.
+    pub fn in_schema(&self, schema: &str) -> Result<Self, Problems> {
+        self.sealed()?;
+        Problems::none_of(tenants::problems(self.changes.values()))?;
+        let mut set = self.clone();
+        for change in set.changes.values_mut() {
+            schema.clone_into(&mut change.schema);
+        }
+        set.elsewhere = true;
+        Ok(set)
     }
 
     /// Phases that no line names, in the order in which they are sealed: a change's expand and migrate together, contracts last.

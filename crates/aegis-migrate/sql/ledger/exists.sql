@@ -2,6 +2,6 @@
 -- these schemas count; NULL: in all.
 SELECT to_regclass('aegis_migrate.ledger') IS NOT NULL AS made,
     EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-        WHERE n.nspname NOT IN ('pg_catalog', 'information_schema', 'aegis_migrate', 'aegis_ledger') AND n.nspname !~ '^pg_(toast|temp)'
+        WHERE n.nspname NOT IN ('pg_catalog', 'information_schema', 'aegis_migrate', 'aegis_ledger') AND n.nspname !~ '^(pg_(toast|temp)|aegis_migrate_of_)'
           AND ($1::text[] IS NULL OR n.nspname = ANY ($1))
           AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.deptype = 'e')) AS used

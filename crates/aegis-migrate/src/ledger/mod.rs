@@ -10,7 +10,7 @@ use tokio_postgres::{Client, GenericClient, Row};
 
 use crate::change::{ChangeId, Phase, PhaseOf};
 
-pub use name::LedgerName;
+pub use name::{LedgerName, Tenant};
 
 /// The tables, in the order in which they are made. Each is idempotent.
 const TABLES: [&str; 8] = [
@@ -151,7 +151,8 @@ pub fn script(name: LedgerName) -> String {
     let tables: &[&str] = match name {
         LedgerName::Application => &TABLES,
         // No side of the engine's own tables is switched or contracted by people.
-        LedgerName::Engine => &BOOKS,
+        // Nor is one of a tenant's: see `Set::in_schema`.
+        LedgerName::Engine | LedgerName::Tenant(_) => &BOOKS,
     };
     let mut script = String::new();
     for tables in tables {
@@ -304,6 +305,38 @@ pub async fn event(
         .execute(
             &*who.ledger.sql(include_str!("../../sql/ledger/event.sql")),
             &[&who.run, &who.epoch, event],
+        )
+        .await?;
+    Ok(())
+}
+
+/// Keeps an event of a build that has no mutex: as long as its process holds the lock of its change.
+pub(crate) async fn event_of_build(
+    client: &impl GenericClient,
+    who: &Who,
+    event: &Value,
+    pid: i32,
+    change: &str,
+) -> Result<(), LedgerError> {
+    client
+        .execute(
+            &*who.ledger.sql(include_str!("../../sql/build/event.sql")),
+            &[&who.run, &who.epoch, event, &pid, &change],
+        )
+        .await?;
+    Ok(())
+}
+
+/// Takes along, under the epoch of `who`, what this run had begun under an earlier one. In the caller's fenced transaction.
+pub(crate) async fn carry(
+    client: &impl GenericClient,
+    who: &Who,
+    before: i64,
+) -> Result<(), LedgerError> {
+    client
+        .execute(
+            &*who.ledger.sql(include_str!("../../sql/ledger/carry.sql")),
+            &[&before, &who.epoch],
         )
         .await?;
     Ok(())

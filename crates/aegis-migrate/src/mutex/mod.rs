@@ -156,6 +156,11 @@ impl Held {
         }
     }
 
+    /// Whether others may have the mutex.
+    pub(crate) const fn is_aside(&self) -> bool {
+        self.aside
+    }
+
     /// Polls for the mutex again, with a new epoch. What the ledger said before may not be true any more.
     pub(crate) async fn step_back(&mut self) -> Result<(), MutexError> {
         let of = self.who.ledger;

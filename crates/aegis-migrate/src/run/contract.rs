@@ -413,7 +413,7 @@ async fn facts(
 }
 
 fn carries(subject: &Subject<'_>, attempt: &Attempt, facts: &[Fact]) -> Result<(), ContractError> {
-    let blocks = blocks(&subject.contract.evidence, facts, attempt.now);
+    let blocks = blocks(&subject.asked(), facts, attempt.now);
     if blocks.is_empty() {
         return Ok(());
     }

@@ -6,7 +6,9 @@
 use std::path::Path;
 use std::time::Duration;
 
-use aegis_backfill::job::{self, BatchSize, Connecting, JobError, Ports, Report, Spec, Who, Write};
+use aegis_backfill::job::{
+    self, AtPause, BatchSize, Connecting, JobError, Ports, Report, Spec, Who, Write,
+};
 use aegis_backfill::pass::{self, Asked, Count, What};
 use aegis_backfill::throttle::Limits;
 use aegis_catalog::Name;
@@ -41,6 +43,16 @@ impl Rows {
     }
 }
 
+/// Names the file of what the database has refused of `[backfill]`.
+fn placed(change: &Change, error: RunError) -> RunError {
+    match error {
+        RunError::Backfill(JobError::Precondition(said)) => RunError::Backfill(
+            JobError::Precondition(format!("{}/change.toml: [backfill]: {said}", change.path)),
+        ),
+        other => other,
+    }
+}
+
 /// Moves or counts, without the mutex meanwhile.
 pub(super) async fn run(
     held: &mut Held,
@@ -52,7 +64,7 @@ pub(super) async fn run(
     held.step_aside().await?;
     let mut wrong = None;
     let done = match rows {
-        Rows::Backfill => backfill(&held.session, change, &who, held.wait, told)
+        Rows::Backfill => backfill(&held.session, change, &who, Patience::of_a_command(held.wait), told)
             .await
             .map(|report| json!({ "event": "backfill_done", "change": change.id.to_string(), "report": report })),
         Rows::Reconcile => counted(&held.session, change, &who, told)
@@ -64,7 +76,7 @@ pub(super) async fn run(
     };
     // Also after an error: who ends the run gives back what it holds, and writes the last event under its epoch.
     let back = held.step_back().await;
-    let event = done?;
+    let event = done.map_err(|error| placed(change, error))?;
     back?;
     tell(&mut held.session.client, &held.who, told, event).await?;
     match wrong {
@@ -77,6 +89,25 @@ pub(super) async fn run(
     }
 }
 
+/// What a runner of a backfill waits for.
+#[derive(Debug, Clone, Copy)]
+pub struct Patience {
+    /// How long for another runner of the same job.
+    pub wait: Duration,
+    /// Whether for the end of a pause.
+    pub at_pause: AtPause,
+}
+
+impl Patience {
+    /// A person looks at it, and may end it.
+    pub const fn of_a_command(wait: Duration) -> Self {
+        Self {
+            wait,
+            at_pause: AtPause::Waits,
+        }
+    }
+}
+
 /// Runs the backfill of a change to its end, in sessions of its own.
 ///
 /// # Errors
@@ -85,7 +116,7 @@ pub async fn backfill(
     session: &Direct,
     change: &Change,
     who: &Who,
-    wait: Duration,
+    patience: Patience,
     told: Told<'_>,
 ) -> Result<Report, RunError> {
     let spec = spec(change)?;
@@ -102,7 +133,8 @@ pub async fn backfill(
     let ports = Ports {
         connect: &connect,
         limits: &limits,
-        wait,
+        wait: patience.wait,
+        at_pause: patience.at_pause,
     };
     Ok(job::run(ports, &spec, who, told).await?)
 }

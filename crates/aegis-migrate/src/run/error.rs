@@ -35,12 +35,24 @@ pub enum RunError {
     Catalog(#[from] aegis_catalog::Error),
     /// What was applied is not what stands in the folder.
     #[error(
-        "history was edited: {0}. What was applied cannot be taken back by editing it; restore the file, and make a new change"
+        "history was edited: {0}. What was applied cannot be taken back by editing it; restore the file, and make a new change. An edit that was reviewed, as of a step that failed, is accepted by `aegis migrate repair accept-checksum ID:PHASE --reason TEXT`"
     )]
     Edited(String),
     /// A line before one that is applied.
     #[error("{0} would run out of order: a later line of its phase is applied. Give it a newer id")]
     OutOfOrder(String),
+    /// Somebody builds there, without the mutex.
+    #[error(
+        "{holder} builds on {what} (an index, say); waited {waited_s} s. It is let be: run again when it is done, `aegis migrate status` tells how far it is"
+    )]
+    Builds {
+        /// A change, or a relation.
+        what: String,
+        /// Who.
+        holder: String,
+        /// How long was waited.
+        waited_s: u64,
+    },
     /// Something must come first.
     #[error("{0}")]
     Requires(Box<Missing>),
@@ -215,7 +227,7 @@ impl RunError {
                 ..
             }
             | Self::Pass(PassError::Asked(_) | PassError::Word { .. }) => 2,
-            Self::Mutex(MutexError::Busy { .. }) => 10,
+            Self::Mutex(MutexError::Busy { .. }) | Self::Builds { .. } => 10,
             Self::Edited(_) => 11,
             Self::Shape { .. } => 12,
             Self::Class { .. } => 13,

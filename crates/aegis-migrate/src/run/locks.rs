@@ -40,6 +40,16 @@ impl Wanted {
         };
     }
 
+    /// Schemas and names of what is locked in a mode that no build lets in.
+    pub(super) fn names(&self) -> (Vec<&str>, Vec<&str>) {
+        let shut = self
+            .0
+            .iter()
+            .filter(|(_, how)| how.mode >= LockMode::ShareUpdateExclusive);
+        shut.map(|(name, _)| (name.schema.as_str(), name.name.as_str()))
+            .unzip()
+    }
+
     /// Takes them, as the role that the session has now.
     ///
     /// # Errors

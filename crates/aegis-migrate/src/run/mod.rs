@@ -4,6 +4,7 @@
 //! check are one commit; a step that cannot run in a transaction has its intent first; a fresh database has no gates until its
 //! first run has ended whole.
 
+pub(crate) mod aside;
 pub mod contract;
 pub mod data;
 mod error;
@@ -14,6 +15,7 @@ mod outside;
 mod ready;
 mod step;
 mod sync;
+mod under_way;
 mod watch;
 
 use std::time::Duration;
@@ -34,9 +36,10 @@ use crate::standing::{Standing, recorded_in, standing};
 use crate::switch;
 
 use outside::Outside;
-use watch::Watch;
+use watch::{Keeper, Watch};
 
 pub use error::RunError;
+pub use under_way::builds;
 pub(crate) use locks::Wanted;
 pub(crate) use sync::{PLACE as SYNC, begin as begin_sync};
 
@@ -163,13 +166,18 @@ pub async fn run(
 /// # Errors
 /// When the session is lost, or somebody has taken over.
 pub async fn interrupted(held: &mut Held) -> Result<(), RunError> {
-    let who = held.who.clone();
-    let client = &mut held.session.client;
+    let before = held.who.epoch;
+    let client = &held.session.client;
     // Whatever the run had set when it was dropped.
     client
         .batch_execute("ROLLBACK; RESET ROLE; SET search_path = pg_catalog, pg_temp")
         .await?;
-    let transaction = client.transaction().await?;
+    if held.is_aside() {
+        held.step_back().await?;
+        aside::carry(held, before).await?;
+    }
+    let who = held.who.clone();
+    let transaction = held.session.client.transaction().await?;
     ledger::fence(&transaction, &who).await?;
     let steps = ledger::interrupted(&transaction, &who).await?;
     let event = json!({ "event": "ended", "summary": {
@@ -189,7 +197,7 @@ async fn open_lines(
     set.sealed()?;
     let fresh = held.ledger.fresh;
     // The engine's own are built in, and their lock is checked where they are made.
-    if !held.ledger.dev && held.who.ledger == LedgerName::Application {
+    if !held.ledger.dev && held.who.ledger != LedgerName::Engine {
         ready::all_sealed(set)?;
     }
     let mut stands = stands(held, set).await?;
@@ -216,27 +224,31 @@ async fn open_lines(
     let (mut applied, mut reconciled) = (0, 0);
     let mut done_lines = 0;
     for (line, change) in set.lines() {
-        // The mutex was somebody else's while rows were moved.
-        if held.who.epoch != epoch {
-            epoch = held.who.epoch;
-            stands = self::stands(held, set).await?;
-            steps = ledger::steps(&held.session.client, held.who.ledger).await?;
+        loop {
+            // The mutex was somebody else's while rows were moved, or an index was built.
+            if held.who.epoch != epoch {
+                epoch = held.who.epoch;
+                stands = self::stands(held, set).await?;
+                steps = ledger::steps(&held.session.client, held.who.ledger).await?;
+            }
+            let is_open = stands.of(&line.at).is_some_and(|state| !state.is_done());
+            if !is_open || !(fresh || line.at.phase == phase) {
+                break;
+            }
+            let mut running = Running {
+                server: u32::try_from(held.session.version_num / 10_000).unwrap_or(0),
+                held,
+                fresh,
+                ladder,
+                told,
+                applied: &mut applied,
+                reconciled: &mut reconciled,
+            };
+            if of_line(&mut running, line, change, &mut steps).await? == Line::Whole {
+                done_lines += 1;
+                break;
+            }
         }
-        let is_open = stands.of(&line.at).is_some_and(|state| !state.is_done());
-        if !is_open || !(fresh || line.at.phase == phase) {
-            continue;
-        }
-        let mut running = Running {
-            server: u32::try_from(held.session.version_num / 10_000).unwrap_or(0),
-            held,
-            fresh,
-            ladder,
-            told,
-        };
-        let counts = of_line(&mut running, line, change, &mut steps).await?;
-        applied += counts.0;
-        reconciled += counts.1;
-        done_lines += 1;
     }
     if fresh {
         let transaction = held.session.client.transaction().await?;
@@ -336,6 +348,17 @@ struct Running<'a> {
     fresh: bool,
     ladder: &'a Ladder,
     told: &'a mut (dyn FnMut(&serde_json::Value) + Send),
+    applied: &'a mut u32,
+    reconciled: &'a mut u32,
+}
+
+/// How far a line came.
+#[derive(Debug, PartialEq, Eq)]
+enum Line {
+    /// It is whole.
+    Whole,
+    /// Somebody else was at it, and is not any more.
+    Again,
 }
 
 async fn of_line(
@@ -343,13 +366,15 @@ async fn of_line(
     line: &LockLine,
     change: &Change,
     steps: &mut Vec<StepRow>,
-) -> Result<(u32, u32), RunError> {
+) -> Result<Line, RunError> {
     let Running {
         held,
         server,
         fresh,
         ladder,
         told,
+        applied,
+        reconciled,
     } = running;
     let (server, fresh) = (*server, *fresh);
     let phase = line.at.phase;
@@ -366,7 +391,7 @@ async fn of_line(
             ready::beforehand(&mut held.session.client, change, phase, server).await?;
         }
     }
-    let (mut applied, mut reconciled, mut ordinal) = (0, 0, 0);
+    let mut ordinal = 0;
     for part in change.parts(phase) {
         if let Some(rows) = data::Rows::of(part) {
             // A fresh database has no rows to move.
@@ -424,7 +449,7 @@ async fn of_line(
                 .iter()
                 .map(|work| json!({ "event": "step", "step": work.name(), "state": "applied", "file": work.step.file, "line": work.step.line }))
                 .collect();
-            applied += u32::try_from(events.len()).unwrap_or(u32::MAX);
+            **applied += u32::try_from(events.len()).unwrap_or(u32::MAX);
             tell_all(&mut held.session.client, &held.who, told, &events).await?;
             continue;
         }
@@ -433,20 +458,29 @@ async fn of_line(
                 let one = std::slice::from_ref(&work);
                 step::run(&mut held.session.client, one, &held.who, fresh, ladder).await?;
                 StepState::Applied
+            } else if phase == Phase::Migrate && !fresh {
+                match aside::run(held, &work, begun, told).await? {
+                    aside::Came::Done(state) => state,
+                    aside::Came::Again => return Ok(Line::Again),
+                }
             } else {
                 let pid = held.session.pid;
                 let outside = Outside {
                     who: &held.who,
                     begun,
                     fresh,
-                    watch: held.watch.as_mut().map(|client| Watch { client, pid }),
+                    watch: held.watch.as_mut().map(|client| Watch {
+                        client,
+                        pid,
+                        keeper: Keeper::Mutex,
+                    }),
                 };
                 outside::run(&mut held.session.client, &work, outside, told).await?
             };
             if state == StepState::Reconciled {
-                reconciled += 1;
+                **reconciled += 1;
             } else {
-                applied += 1;
+                **applied += 1;
             }
             tell(&mut held.session.client, &held.who, told, json!({ "event": "step", "step": work.name(), "state": state.name(), "file": work.step.file, "line": work.step.line })).await?;
         }
@@ -462,7 +496,7 @@ async fn of_line(
         json!({ "event": "phase", "phase": line.at.to_string(), "steps": ordinal }),
     )
     .await?;
-    Ok((applied, reconciled))
+    Ok(Line::Whole)
 }
 
 /// The statements of a part, and their class when this tool has made them; `None`: it has none.

@@ -13,9 +13,9 @@ use tokio_postgres::{Client, Transaction};
 
 use super::watch::{Watch, watched};
 use super::{RunError, Work, lost};
-use crate::ledger::{self, StepState, Who};
+use crate::ledger::{self, Step, StepState, Who};
 use crate::structure::{
-    Detach, IndexStanding, Reach, before, detach, expected_index, leftovers_of_reindex,
+    Before, Detach, IndexStanding, Reach, before, detach, expected_index, leftovers_of_reindex,
     record_as_is, standing,
 };
 
@@ -48,44 +48,63 @@ pub(super) struct Outside<'a> {
     pub(super) watch: Option<Watch<'a>>,
 }
 
-/// Runs one step outside of a transaction.
+/// Runs one step outside of a transaction, with the mutex in hand.
 pub(super) async fn run(
     client: &mut Client,
     work: &Work<'_>,
     outside: Outside<'_>,
     told: &mut (dyn FnMut(&Value) + Send),
 ) -> Result<StepState, RunError> {
-    let search_path = format!("SET search_path = {}, pg_catalog", quote(work.schema));
-    client.batch_execute(&search_path).await?;
-    let ran = guarded(client, work, outside, told).await;
-    // The first error is what is told.
-    let reset = client
-        .batch_execute("RESET ROLE; SET search_path = pg_catalog, pg_temp; SET lock_timeout = 0; SET statement_timeout = 0")
-        .await;
-    let state = ran?;
-    reset?;
-    Ok(state)
+    let who = outside.who;
+    let todo = match begin(client, work, who, outside.begun, outside.fresh).await? {
+        Begin::Reconciled => return Ok(StepState::Reconciled),
+        Begin::ToDo(todo) => todo,
+    };
+    let made = todo.execute(client, work, outside.watch, who, told).await?;
+    todo.end(client, work, who, made).await
 }
 
-async fn guarded(
+/// What comes of looking at a step before it runs.
+pub(super) enum Begin {
+    /// It was found done, and the ledger says so.
+    Reconciled,
+    /// Its intent is in the ledger.
+    ToDo(Box<ToDo>),
+}
+
+/// What the server answered.
+pub(super) type Made = Result<(), tokio_postgres::Error>;
+
+/// A step whose intent is in the ledger.
+pub(super) struct ToDo {
+    step: Step,
+    /// What is sent: the statement, or what ends it.
+    text: String,
+    reach: Reach,
+    whole: WholeWork,
+    /// Leftovers of others.
+    left: Vec<String>,
+    looked: Before,
+}
+
+/// Looks at what is there, and writes the intent. Under the mutex.
+pub(super) async fn begin(
     client: &mut Client,
     work: &Work<'_>,
-    outside: Outside<'_>,
-    told: &mut (dyn FnMut(&Value) + Send),
-) -> Result<StepState, RunError> {
-    let (who, begun) = (outside.who, outside.begun.is_some());
+    who: &Who,
+    begun: Option<Begun<'_>>,
+    fresh: bool,
+) -> Result<Begin, RunError> {
     let transaction = client.transaction().await?;
-    let class = super::step::decide(&transaction, work, outside.fresh)
-        .await?
-        .class;
+    let class = super::step::decide(&transaction, work, fresh).await?.class;
     transaction.rollback().await?;
     let step = work.step_of(class);
     let reach = Reach::of(work.statement, work.schema);
     let whole = WholeWork::of(work);
     let mut text = work.statement.text.clone();
-    match found(client, work, begun).await? {
+    match found(client, work, begun.is_some()).await? {
         Found::Whole => {
-            if !begun {
+            if begun.is_none() {
                 // Equal, and no row: somebody else's, or a ledger that was lost. Taken for done, and said so.
                 tracing::warn!(step = %work.name(), "it is there already, as it should be");
             }
@@ -98,13 +117,13 @@ async fn guarded(
             let said = Some("found as it should be");
             ledger::write(&transaction, &step, StepState::Reconciled, who, None, said).await?;
             lost::commit(transaction, "a step that was found done").await?;
-            return Ok(StepState::Reconciled);
+            return Ok(Begin::Reconciled);
         }
         Found::Half(rest) => text = rest,
         Found::Nothing => {}
     }
     let mut left = leftovers(client, work).await?;
-    if let Some(before) = outside.begun.and_then(|begun| from_words(begun.said)) {
+    if let Some(before) = begun.and_then(|begun| from_words(begun.said)) {
         drop_ours(client, &left, &before).await?;
         left.retain(|index| before.contains(index));
     }
@@ -115,53 +134,109 @@ async fn guarded(
     let said = said.as_deref();
     ledger::write(&transaction, &step, StepState::Intent, who, None, said).await?;
     lost::commit(transaction, "a step's intent").await?;
+    Ok(Begin::ToDo(Box::new(ToDo {
+        step,
+        text,
+        reach,
+        whole,
+        left,
+        looked,
+    })))
+}
 
-    if let Some(role) = work.run_as {
+impl ToDo {
+    /// Runs it, as the role of the change and with its search path. Nothing of the ledger is written but what is seen meanwhile.
+    pub(super) async fn execute(
+        &self,
+        client: &Client,
+        work: &Work<'_>,
+        watch: Option<Watch<'_>>,
+        who: &Who,
+        told: &mut (dyn FnMut(&Value) + Send),
+    ) -> Result<Made, RunError> {
+        let mut settings = format!("SET search_path = {}, pg_catalog", quote(work.schema));
+        if let Some(role) = work.run_as {
+            settings.push_str("; SET ROLE ");
+            settings.push_str(&quote(role));
+        }
+        match client.batch_execute(&settings).await {
+            Ok(()) => {}
+            Err(error) if lost::is_lost(&error) => return Err(error.into()),
+            Err(error) => return Ok(Err(error)),
+        }
+        // A lock time-out would cut a concurrent build short for any old snapshot, and leave an invalid index.
+        let made = watched(client, &self.text, watch, &work.name(), who, told).await;
+        if let Err(error) = &made
+            && lost::is_lost(error)
+        {
+            return Err(lost::outside(work, error));
+        }
         client
-            .batch_execute(&format!("SET ROLE {}", quote(role)))
+            .batch_execute("RESET ROLE; SET search_path = pg_catalog, pg_temp; SET lock_timeout = 0; SET statement_timeout = 0")
             .await?;
+        Ok(made)
     }
-    // A lock time-out would cut a concurrent build short for any old snapshot, and leave an invalid index.
-    let made = watched(client, &text, outside.watch, &work.name(), who, told).await;
-    if let Err(error) = made {
+
+    /// Writes the verdict. Under the mutex.
+    pub(super) async fn end(
+        self,
+        client: &mut Client,
+        work: &Work<'_>,
+        who: &Who,
+        made: Made,
+    ) -> Result<StepState, RunError> {
+        if let Err(error) = made {
+            return Err(self.refused(client, work, who, error).await?);
+        }
+        let transaction = client.transaction().await?;
+        ledger::fence(&transaction, who).await?;
+        let name = work.name();
+        if self.whole.keys.is_empty() {
+            self.looked.record(&transaction, who.ledger, &name).await?;
+        }
+        self.whole
+            .record(&transaction, who, &name, &self.reach)
+            .await?;
+        ledger::write(
+            &transaction,
+            &self.step,
+            StepState::Applied,
+            who,
+            None,
+            None,
+        )
+        .await?;
+        lost::commit(transaction, "a step's verdict").await?;
+        Ok(StepState::Applied)
+    }
+
+    /// Looks at what a refused statement has left, and keeps what the server said.
+    async fn refused(
+        self,
+        client: &mut Client,
+        work: &Work<'_>,
+        who: &Who,
+        error: tokio_postgres::Error,
+    ) -> Result<RunError, RunError> {
         let Some(db) = lost::answer(&error) else {
-            return Err(lost::outside(work, &error));
+            return Ok(lost::outside(work, &error));
         };
         let (said, code) = (db.message().to_owned(), db.code().code().to_owned());
-        if work.run_as.is_some() {
-            client.batch_execute("RESET ROLE").await?;
-        }
         // What our build left is ours; what appears later is not.
-        drop_ours(client, &leftovers(client, work).await?, &left).await?;
+        drop_ours(client, &leftovers(client, work).await?, &self.left).await?;
         let state = if left_behind(client, work).await? {
             StepState::Unknown
         } else {
             StepState::Failed
         };
         super::step::failed(client, work, who, state, &code, &said).await?;
-        return Err(RunError::Sql {
+        Ok(RunError::Sql {
             file: work.step.file.clone(),
             line: work.statement.line,
             said,
             sqlstate: code,
-        });
+        })
     }
-    if work.run_as.is_some() {
-        client.batch_execute("RESET ROLE").await?;
-    }
-    let transaction = client.transaction().await?;
-    ledger::fence(&transaction, who).await?;
-    if whole.keys.is_empty() {
-        looked
-            .record(&transaction, who.ledger, &work.name())
-            .await?;
-    }
-    whole
-        .record(&transaction, who, &work.name(), &reach)
-        .await?;
-    ledger::write(&transaction, &step, StepState::Applied, who, None, None).await?;
-    lost::commit(transaction, "a step's verdict").await?;
-    Ok(StepState::Applied)
 }
 
 /// The whole work of a step, where it can be named.

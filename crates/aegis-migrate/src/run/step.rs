@@ -9,7 +9,7 @@ use tokio_postgres::{Client, Transaction};
 
 use super::locks::Wanted;
 use super::lost::{self, answer, is_lost};
-use super::{Ladder, RunError, Work};
+use super::{Ladder, RunError, Work, aside};
 use crate::change::Phase;
 use crate::contract::gate::{Gate, GateError};
 use crate::ledger::{self, LedgerName, StepState, Who};
@@ -53,6 +53,9 @@ pub(super) async fn behind(
     let mut tries = 0;
     let mut pause = Duration::from_millis(100);
     let wanted = wanted(client, works, fresh).await?;
+    if !fresh {
+        aside::nobody_builds(client, &wanted, ladder.budget).await?;
+    }
     loop {
         tries += 1;
         let said = match attempt(client, works, &wanted, who, fresh, ladder, gate).await? {

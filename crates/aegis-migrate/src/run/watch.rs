@@ -1,13 +1,14 @@
 //! A statement that runs outside of a transaction, watched from a second connection: how far it is, and whom it waits for.
 //!
 //! Invariants: the second connection is optional, and its loss ends nothing but the watching; it holds no transaction open, since a
-//! concurrent build would wait for it; it writes events only, behind the same fence.
+//! concurrent build would wait for it; it writes events only, behind the fence of the mutex or, for a build that holds none,
+//! as long as the lock of its change is held.
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
-use tokio_postgres::Client;
+use tokio_postgres::{Client, Row};
 
 use crate::ledger::{self, LedgerError, Who};
 
@@ -22,11 +23,21 @@ const TOLD_EVERY: u32 = 20;
 pub(super) struct Watch<'a> {
     pub(super) client: &'a mut Client,
     pub(super) pid: i32,
+    pub(super) keeper: Keeper<'a>,
+}
+
+/// What a build holds while it runs: behind which fence its events are kept.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Keeper<'a> {
+    /// The mutex.
+    Mutex,
+    /// The lock of this change.
+    Builder(&'a str),
 }
 
 /// What a look has seen.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Seen {
+pub(super) struct Seen {
     phase: Option<String>,
     blocker: Option<i32>,
 }
@@ -89,12 +100,16 @@ async fn look(
         .client
         .query_one(include_str!("../../sql/run/progress.sql"), &[&watch.pid])
         .await?;
+    let mut event = json!({ "event": "build", "step": step });
+    let seen = into(&row, &mut event)?;
+    Ok((seen.phase.is_some() || seen.blocker.is_some()).then_some((seen, event)))
+}
+
+/// How far a build is and whom it waits for, as an event has it.
+pub(super) fn into(row: &Row, event: &mut Value) -> Result<Seen, tokio_postgres::Error> {
     let phase: Option<String> = row.try_get("phase")?;
     let blocker: Option<i32> = row.try_get("blocker")?;
-    if phase.is_none() && blocker.is_none() {
-        return Ok(None);
-    }
-    let mut event = json!({ "event": "build", "step": step, "phase": phase });
+    event["phase"] = json!(phase);
     for unit in ["blocks", "tuples", "lockers"] {
         let total: Option<i64> = row.try_get(&*format!("{unit}_total"))?;
         let done: Option<i64> = row.try_get(&*format!("{unit}_done"))?;
@@ -108,10 +123,13 @@ async fn look(
         event["waits_for"] =
             json!({ "pid": pid, "program": program, "state": state, "transaction_age_s": age_s });
     }
-    Ok(Some((Seen { phase, blocker }, event)))
+    Ok(Seen { phase, blocker })
 }
 
 async fn keep(watch: &mut Watch<'_>, who: &Who, event: &Value) -> Result<(), LedgerError> {
+    if let Keeper::Builder(change) = watch.keeper {
+        return ledger::event_of_build(watch.client, who, event, watch.pid, change).await;
+    }
     let transaction = watch.client.transaction().await?;
     ledger::fence(&transaction, who).await?;
     ledger::event(&transaction, who, event).await?;

@@ -77,6 +77,7 @@ mod tests {
             .map(|number| Target {
                 name: number.to_string(),
                 url: String::new(),
+                schema: None,
             })
             .collect()
     }

@@ -80,8 +80,18 @@ pub fn read(files: &Files) -> Result<Option<Targets>, Problems> {
     check(
         !document.target.is_empty() || !document.query.is_empty(),
         "it names no database".to_owned(),
-        "write [[target]] with name and url_env, or [[query]] with databases too",
+        "write [[target]] with name and url_env, or [[query]] with databases or schemas too",
     );
+    for query in &document.query {
+        check(
+            query.databases.is_some() != query.schemas.is_some(),
+            format!(
+                "the query `{}` has not one of `databases` and `schemas`",
+                query.name
+            ),
+            "write one of them",
+        );
+    }
     let named = document.target.iter().map(|one| (&one.name, &one.url_env));
     let queried = document.query.iter().map(|one| (&one.name, &one.url_env));
     let mut seen = BTreeSet::new();
@@ -153,6 +163,10 @@ mod tests {
                 "format = 1\n[[target]]\nname = \"eu\"\nurl_env = \"postgresql://u:p@h/d\"\n"
                     .to_owned(),
                 "`url_env` of `eu` is no name of an environment variable",
+            ),
+            (
+                "format = 1\n[[query]]\nname = \"t\"\nurl_env = \"T\"\n".to_owned(),
+                "the query `t` has not one of `databases` and `schemas`",
             ),
             (
                 format!("format = 1\nurl = \"x\"\n{one}"),

@@ -11,6 +11,8 @@ mod resolve;
 
 use serde::{Deserialize, Serialize};
 
+use crate::ledger::LedgerName;
+
 pub use each::{Each, each};
 pub use file::read;
 pub use resolve::resolve;
@@ -62,9 +64,12 @@ pub struct Named {
     pub name: String,
     /// The environment variable with its URL.
     pub url_env: String,
+    /// One schema of it, which stands for that of the changes.
+    #[serde(default)]
+    pub schema: Option<String>,
 }
 
-/// `[[query]]`: databases of one server, by a query.
+/// `[[query]]`: databases of one server, or schemas of one database, by a query.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Queried {
@@ -73,16 +78,32 @@ pub struct Queried {
     /// The environment variable with the URL of the database that is asked; the others are on the same server, by the same role.
     pub url_env: String,
     /// A query of one text column: names of databases.
-    pub databases: String,
+    #[serde(default)]
+    pub databases: Option<String>,
+    /// A query of one text column: names of schemas of the database that is asked.
+    #[serde(default)]
+    pub schemas: Option<String>,
 }
 
-/// One database to run on.
+/// One database, or one schema of one, to run on.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Target {
     /// How results call it.
     pub name: String,
     /// Where it is.
     pub url: String,
+    /// The schema that stands for that of the changes. None: the changes say it.
+    pub schema: Option<String>,
+}
+
+impl Target {
+    /// Its books.
+    pub fn ledger(&self) -> LedgerName {
+        match &self.schema {
+            Some(schema) => LedgerName::of_schema(schema),
+            None => LedgerName::Application,
+        }
+    }
 }
 
 impl std::fmt::Debug for Target {

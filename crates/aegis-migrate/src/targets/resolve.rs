@@ -1,8 +1,8 @@
-//! From `targets.toml` to databases: variables of the environment, then queries.
+//! From `targets.toml` to databases and schemas: variables of the environment, then queries.
 
 use std::collections::BTreeSet;
 
-use super::{TARGETS_FILE, Target, Targets};
+use super::{Queried, TARGETS_FILE, Target, Targets};
 use crate::change::Problem;
 
 /// Names every database, before any is touched.
@@ -31,6 +31,7 @@ where
         found.push(Target {
             name: named.name.clone(),
             url: url(&named.name, &named.url_env)?,
+            schema: named.schema.clone(),
         });
     }
     for queried in &targets.queried {
@@ -44,16 +45,22 @@ where
         let base = url(&queried.name, &queried.url_env)?;
         let client = connect(base.clone()).await.map_err(&refuse)?;
         let rows = client
-            .query(queried.databases.as_str(), &[])
+            .query(asks(queried), &[])
             .await
             .map_err(|error| refuse(crate::targets::resolve::said(&error)))?;
         for row in rows {
-            let database: String = row
+            let name: String = row
                 .try_get(0)
                 .map_err(|_| refuse("the query's first column is no text".to_owned()))?;
+            let is_schema = queried.schemas.is_some();
             found.push(Target {
-                name: format!("{}/{database}", queried.name),
-                url: with_database(&base, &database).map_err(&refuse)?,
+                url: if is_schema {
+                    base.clone()
+                } else {
+                    with_database(&base, &name).map_err(&refuse)?
+                },
+                schema: is_schema.then(|| name.clone()),
+                name: format!("{}/{name}", queried.name),
             });
         }
     }
@@ -65,17 +72,23 @@ where
         return Err(Problem::of_file(
             TARGETS_FILE,
             format!("`{}` is named twice", twice.name),
-            "let each query name a database once",
+            "let each query name a database, or a schema, once",
         ));
     }
     if found.is_empty() {
         return Err(Problem::of_file(
             TARGETS_FILE,
-            "its queries name no database",
+            "its queries name no database and no schema",
             "an empty list is no success; mend the query",
         ));
     }
     Ok(found)
+}
+
+/// Its query; the file has one of both.
+fn asks(queried: &Queried) -> &str {
+    let query = queried.schemas.as_ref().or(queried.databases.as_ref());
+    query.map_or("", String::as_str)
 }
 
 /// An error of the server in its own words.

@@ -16,6 +16,7 @@ mod lint_tools;
 mod proxy;
 mod run;
 mod run_abandon;
+mod run_aside;
 mod run_builds;
 mod run_cuts;
 mod run_locks;

@@ -21,7 +21,11 @@ const COMMITS_MAX: usize = 100;
 /// Places, spread evenly over a run, at which it is killed.
 const KILLS: usize = 16;
 
-pub(crate) async fn ran_through(config: &Config, set: &Set, phase: Phase) -> Result<Summary, RunError> {
+pub(crate) async fn ran_through(
+    config: &Config,
+    set: &Set,
+    phase: Phase,
+) -> Result<Summary, RunError> {
     let name = RunName {
         run: "cut".to_owned(),
         by: "ana".to_owned(),
@@ -93,10 +97,7 @@ async fn cut(set: &Set, which: Frame, number: usize, place: Place) -> bool {
             if is_cut {
                 let error = ended.unwrap_err();
                 // Lost, or not known: never a refusal of the server, and never "done".
-                assert!(matches!(error.exit_code(), 15 | 17 | 20), "{what}: {error}");
-                if which == Frame::Commit && place == Place::Replied {
-                    assert!(error.exit_code() != 17, "{what}: {error}");
-                }
+                assert!(matches!(error.exit_code(), 15 | 17), "{what}: {error}");
             } else {
                 ended.unwrap();
                 continue;

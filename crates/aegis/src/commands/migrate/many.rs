@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use aegis_migrate::run::Summary;
+use aegis_migrate::run::{RunError, Summary};
 use aegis_migrate::set::Set;
 use aegis_migrate::targets::{Each, Target, each};
 use serde_json::{Value, json};
@@ -43,14 +43,19 @@ pub(crate) async fn run(
     });
     let tells = events.clone();
     let work = move |target: Target| {
-        let (job, set, stops, events) =
+        let (mut job, set, stops, events) =
             (job.clone(), Arc::clone(&set), stops.clone(), tells.clone());
+        job.ledger = target.ledger();
         async move {
+            let set = match &target.schema {
+                Some(schema) => &set.in_schema(schema).map_err(RunError::from)?,
+                None => &*set,
+            };
             let mut told = |event: &Value| {
                 // A full queue loses an event for the screen; the ledger of the target has it.
                 events.try_send((target.name.clone(), event.clone())).ok();
             };
-            on_target::run(&target.url, &job, &set, &mut told, stopped(stops)).await
+            on_target::run(&target.url, &job, set, &mut told, stopped(stops)).await
         }
     };
     let lost = |why: String| Ended {

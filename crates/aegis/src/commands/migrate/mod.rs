@@ -24,6 +24,7 @@ mod squash;
 mod status;
 mod switch;
 mod targets;
+mod under_way;
 mod verify;
 
 use std::path::PathBuf;

@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use aegis_migrate::change::Phase;
+use aegis_migrate::ledger::LedgerName;
 use aegis_migrate::mutex::{Held, RunName};
 use aegis_migrate::run::{self as runner, Ladder, RunError, Summary};
 use aegis_migrate::session::Direct;
@@ -31,6 +32,8 @@ pub(crate) struct Job {
     pub(crate) ladder: Ladder,
     /// How long another run is waited for.
     pub(crate) wait: Duration,
+    /// Whose books.
+    pub(crate) ledger: LedgerName,
 }
 
 /// A run that did not do all.
@@ -71,7 +74,7 @@ pub(crate) async fn run(
     let config = config(url)?;
     let takes = async {
         let session = session(&config, &job.name.application_name()).await?;
-        Ok::<Held, RunError>(Held::take(session, &job.name, job.wait).await?)
+        Ok::<Held, RunError>(Held::take_in(session, job.ledger, &job.name, job.wait).await?)
     };
     // Also while another run is waited for.
     let mut held = tokio::select! {

@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use aegis_migrate::change::Phase;
+use aegis_migrate::ledger::LedgerName;
 use aegis_migrate::mutex::{self, RunName};
 use aegis_migrate::run::{Ladder, Outcome, RunError, Summary};
 use aegis_migrate::session::Direct;
@@ -25,8 +26,7 @@ use crate::output::{Output, Progress, line, note};
 /// Below its help.
 pub(crate) const AFTER: &str = "One statement, one transaction: all locks first, each waited for at most --lock-timeout-ms, and the whole transaction \
     again when they are not had. Concurrent builds run by themselves; one that was killed is judged by what is there when it is run \
-    again; while one runs it is said how far it is and whom it waits for. Without a database on the command line, the databases of \
-    targets.toml, so many at once, until its stop rule holds. A contract has its own command.";
+    again; while one runs it is said how far it is and whom it waits for. Without a database on the command line, the databases and schemas of targets.toml, so many at once, until its stop rule holds. A contract has its own command.";
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum PhaseArgument {
@@ -95,6 +95,7 @@ pub(crate) async fn run(arguments: &RunArguments, place: &Place<'_>) -> Result<E
             ..Ladder::default()
         },
         wait: Duration::from_secs(arguments.wait_s),
+        ledger: LedgerName::Application,
     };
     let resolved = super::targets::resolve(&set, place).await?;
     if resolved.is_many {
@@ -120,7 +121,7 @@ pub(crate) async fn run(arguments: &RunArguments, place: &Place<'_>) -> Result<E
                 &[
                     ("outcome", outcome(&summary).to_owned()),
                     ("applied", summary.applied.to_string()),
-                    ("reconciled", summary.reconciled.to_string()),
+                    ("found done", summary.reconciled.to_string()),
                     ("version", summary.version.to_string()),
                 ],
                 &json!(summary),

@@ -6,7 +6,7 @@ use aegis_migrate::seal;
 use aegis_migrate::set::Set;
 use aegis_migrate::shadow;
 use aegis_migrate::squash;
-use aegis_migrate::standing::{Recorded, recorded};
+use aegis_migrate::standing::{Recorded, recorded_in};
 use aegis_migrate::targets::{Each, Stop, each};
 use clap::Args;
 use serde_json::json;
@@ -74,7 +74,7 @@ async fn nobody_behind(set: &Set, lines: &LockFile, place: &Place<'_>) -> Result
     let resolved = targets::resolve(set, place).await?;
     let work = |target: aegis_migrate::targets::Target| async move {
         let client = connect(&target.url).await?;
-        Ok::<_, Failure>(recorded(&client).await?)
+        Ok::<_, Failure>(recorded_in(&client, target.ledger()).await?)
     };
     let lost = |why: String| Failure::new(Exit::Broken, why);
     let answers = each(

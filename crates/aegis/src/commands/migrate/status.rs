@@ -1,18 +1,23 @@
 //! `aegis migrate status` and `check`: where a database stands beside the folder.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use aegis_migrate::change::{Kind, PhaseOf, Problem, Problems};
 use aegis_migrate::contract::floor;
+use aegis_migrate::ledger::LedgerName;
 use aegis_migrate::run::RunError;
 use aegis_migrate::set::Set;
-use aegis_migrate::standing::{Line, Standing, State, command, recorded, standing};
+use aegis_migrate::standing::{Line, Standing, State, command, recorded, recorded_in, standing};
 use aegis_migrate::sync;
+use aegis_migrate::targets::{Each, Stop, Target, each};
 use clap::Args;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::time::Instant;
 use tokio_postgres::Client;
 
+use super::targets::{self, Resolved};
+use super::under_way::UnderWay;
 use super::{Place, connect};
 use crate::exit::Exit;
 use crate::failure::{Failure, chain};
@@ -37,31 +42,21 @@ async fn stands(client: &Client, set: &Set) -> Result<Standing, Failure> {
 
 pub(crate) async fn status(place: &Place<'_>) -> Result<Exit, Failure> {
     let set = Set::read(&place.dir)?;
+    let resolved = targets::resolve(&set, place).await?;
+    if resolved.is_many {
+        return of_many(&set, resolved, place).await;
+    }
     let client = connect(place.database.direct()?).await?;
     let stands = stands(&client, &set).await?;
-    let rows = stands.lines.iter().map(|line| {
-        vec![
-            line.line.at.to_string(),
-            word(&line.state).to_owned(),
-            detail(line),
-        ]
-    });
-    let documents = stands.lines.iter().map(|line| json!(line));
+    let under_way = UnderWay::read(&client, LedgerName::Application, &stands).await?;
+    let rows = stands.lines.iter().map(|line| row(line, &under_way));
+    let documents = stands.lines.iter().map(|line| document(line, &under_way));
     place.output.list(
         &["phase", "state", "detail"],
         rows.collect(),
         documents.collect(),
     );
-    note(&format!(
-        "version {} of {} lines{}",
-        stands.version(),
-        stands.lines.len(),
-        if stands.is_ahead() {
-            "; the database is ahead of this folder"
-        } else {
-            ""
-        }
-    ));
+    note(&version(&stands));
     for at in &stands.unknown {
         note(&format!(
             "the database has {at}, which this folder does not know"
@@ -77,6 +72,85 @@ pub(crate) async fn status(place: &Place<'_>) -> Result<Exit, Failure> {
     let edited: Vec<Problem> = stands.edited().map(|line| edited(&set, line)).collect();
     Problems::none_of(edited)?;
     Ok(Exit::Done)
+}
+
+fn row(line: &Line, under_way: &UnderWay) -> Vec<String> {
+    let mut words = vec![detail(line)];
+    words.retain(|word| !word.is_empty());
+    words.extend(under_way.words(line));
+    vec![
+        line.line.at.to_string(),
+        word(&line.state).to_owned(),
+        words.join("; "),
+    ]
+}
+
+fn document(line: &Line, under_way: &UnderWay) -> Value {
+    let mut document = json!(line);
+    under_way.add(line, &mut document);
+    document
+}
+
+fn version(stands: &Standing) -> String {
+    format!(
+        "version {} of {} lines{}",
+        stands.version(),
+        stands.lines.len(),
+        if stands.is_ahead() {
+            "; the database is ahead of this folder"
+        } else {
+            ""
+        }
+    )
+}
+
+/// Every target of targets.toml; one that cannot be asked hides no other.
+async fn of_many(set: &Set, resolved: Resolved, place: &Place<'_>) -> Result<Exit, Failure> {
+    set.sealed()?;
+    let shared = Arc::new(set.clone());
+    let work = |target: Target| {
+        let set = Arc::clone(&shared);
+        async move {
+            let client = connect(&target.url).await?;
+            let stands = standing(&set, &recorded_in(&client, target.ledger()).await?);
+            let under_way = UnderWay::read(&client, target.ledger(), &stands).await?;
+            Ok::<_, Failure>((stands, under_way))
+        }
+    };
+    let lost = |why: String| Failure::new(Exit::Broken, why);
+    let (parallel, never) = (resolved.parallel, Stop::Never);
+    let answers = each(&resolved.targets, parallel, never, work, lost, |_, _| {}).await;
+    let (mut rows, mut documents, mut first) = (Vec::new(), Vec::new(), None);
+    for (target, answer) in resolved.targets.iter().zip(answers) {
+        let name = &target.name;
+        match answer {
+            Each::Done((stands, under_way)) => {
+                note(&format!("{name}: {}", version(&stands)));
+                for line in &stands.lines {
+                    let mut cells = vec![name.clone()];
+                    cells.extend(row(line, &under_way));
+                    rows.push(cells);
+                    let mut one = document(line, &under_way);
+                    one["target"] = Value::from(name.clone());
+                    documents.push(one);
+                }
+                let edited: Vec<Problem> = stands.edited().map(|line| edited(set, line)).collect();
+                if let Err(problems) = Problems::none_of(edited) {
+                    first.get_or_insert(Failure::from(problems).after(&format!("target {name}")));
+                }
+            }
+            Each::Failed(failure) => {
+                note(&format!("{name}: {failure}"));
+                documents.push(json!({ "target": name, "error": failure.to_string() }));
+                first.get_or_insert(failure.after(&format!("target {name}")));
+            }
+            Each::NotTried => {}
+        }
+    }
+    place
+        .output
+        .list(&["target", "phase", "state", "detail"], rows, documents);
+    first.map_or(Ok(Exit::Done), Err)
 }
 
 fn edited(set: &Set, line: &Line) -> Problem {

@@ -37,6 +37,7 @@ pub(crate) async fn resolve(set: &Set, place: &Place<'_>) -> Result<Resolved, Fa
             targets: vec![Target {
                 name: "database".to_owned(),
                 url: place.database.direct()?.to_owned(),
+                schema: None,
             }],
             parallel: 1,
             stop: Stop::First,
