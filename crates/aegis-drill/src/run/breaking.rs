@@ -33,6 +33,7 @@ const SETTLE: Duration = Duration::from_mins(5);
 const BUSY_WITHIN: Duration = Duration::from_secs(20);
 /// How long the run goes on until all that was scheduled has happened.
 const HAPPENS_WITHIN: Duration = Duration::from_mins(4);
+const BACKLOG_EVERY: Duration = Duration::from_secs(1);
 const AGAIN_AFTER: Duration = Duration::from_secs(4);
 
 /// What is under way while things break.
@@ -41,6 +42,7 @@ pub(super) struct Drill {
     pub(super) faults: BTreeMap<String, u64>,
     thaw: Vec<(Instant, String)>,
     late: Vec<Late>,
+    looked_at_backlog: Instant,
     pub(super) housekeepers: Vec<Housekeeper>,
     /// How many of them went on after others had their tasks.
     pub(super) housekeepers_taken: u64,
@@ -53,6 +55,7 @@ impl Drill {
             faults: BTreeMap::new(),
             thaw: Vec::new(),
             late: Vec::new(),
+            looked_at_backlog: Instant::now(),
             housekeepers: Vec::new(),
             housekeepers_taken: 0,
         }
@@ -296,6 +299,10 @@ impl Drill {
             late.look(stage).await?;
         }
         self.wake_housekeepers(stage).await?;
+        if self.looked_at_backlog.elapsed() > BACKLOG_EVERY {
+            stage.look_at_backlog().await;
+            self.looked_at_backlog = Instant::now();
+        }
         stage.replace_ended()
     }
 

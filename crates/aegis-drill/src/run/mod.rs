@@ -80,6 +80,8 @@ pub async fn chaos(options: &Options) -> Result<Report, DrillError> {
     drill.break_things(&mut stage, options).await?;
     enough.send_replace(true);
     submitting.await.ok();
+    // What waits is nobody's cut.
+    drill.settle(&mut stage).await?;
     cuts::hold_and_kill(&mut stage, options.cut_tasks).await?;
     if options.cut_tasks > 0 {
         window::freeze_and_wake(&mut stage).await?;

@@ -5,7 +5,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use aegis_devpg::Server;
@@ -98,6 +98,8 @@ pub(super) struct Stage {
     pub(super) faketime: Option<PathBuf>,
     /// How often the server refused a connection while it was exhausted.
     refused: Arc<AtomicU64>,
+    /// How many tasks had not ended when it was looked last, for the submitter.
+    pub(super) backlog: Arc<AtomicI64>,
 }
 
 impl Stage {
@@ -146,6 +148,7 @@ impl Stage {
             pooled: Vec::new(),
             faketime,
             refused: Arc::default(),
+            backlog: Arc::default(),
             proxy,
             direct_url: calm.url("aegis_engine", "postgres"),
             calm,
@@ -326,6 +329,15 @@ impl Stage {
             self.start_worker()?;
         }
         Ok(())
+    }
+
+    /// Looks how much waits, so that a slow machine is not given more than it can do.
+    pub(super) async fn look_at_backlog(&self) {
+        if let Ok(admin) = facts::connect(&self.admin_url).await
+            && let Ok(count) = facts::waiting(&admin).await
+        {
+            self.backlog.store(count, Ordering::Relaxed);
+        }
     }
 
     /// Has everything ended, or does it wait for a person? A database that cannot say so has not.
