@@ -39,9 +39,9 @@ use outside::Outside;
 use watch::{Keeper, Watch};
 
 pub use error::RunError;
-pub use under_way::builds;
 pub(crate) use locks::Wanted;
 pub(crate) use sync::{PLACE as SYNC, begin as begin_sync};
+pub use under_way::builds;
 
 /// How patiently locks are asked for.
 #[derive(Debug, Clone, Copy)]
@@ -210,14 +210,16 @@ async fn open_lines(
         crate::sync::whole(&held.session.client, set, &stands).await?;
     }
     if let Some(done) = refused(&stands, phase, held.ledger.dev, fresh)? {
-        return Ok(Summary {
+        let summary = Summary {
             outcome: done,
             applied: 0,
             reconciled: 0,
             version: stands.version(),
             fresh,
             epoch: held.who.epoch,
-        });
+        };
+        ended(held, &summary, told).await?;
+        return Ok(summary);
     }
     let mut steps = ledger::steps(&held.session.client, held.who.ledger).await?;
     let mut epoch = held.who.epoch;
@@ -275,14 +277,18 @@ async fn open_lines(
         fresh,
         epoch: held.who.epoch,
     };
-    tell(
-        &mut held.session.client,
-        &held.who,
-        told,
-        json!({ "event": "ended", "summary": summary }),
-    )
-    .await?;
+    ended(held, &summary, told).await?;
     Ok(summary)
+}
+
+/// The last event, also of a run that had nothing to do.
+async fn ended(
+    held: &mut Held,
+    summary: &Summary,
+    told: &mut (dyn FnMut(&serde_json::Value) + Send),
+) -> Result<(), RunError> {
+    let event = json!({ "event": "ended", "summary": summary });
+    tell(&mut held.session.client, &held.who, told, event).await
 }
 
 async fn stands(held: &Held, set: &Set) -> Result<Standing, RunError> {

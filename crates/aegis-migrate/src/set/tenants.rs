@@ -55,7 +55,12 @@ fn named(source: &aegis_ddl::SourceFile) -> Vec<Problem> {
             let schema = name.schema.clone()?;
             (schema != "pg_catalog").then(|| format!("{schema}.{}", name.name))
         });
-        if let Some(name) = qualified {
+        let makes_one = matches!(statement.form, aegis_ddl::Form::CreateSchema { .. });
+        if makes_one {
+            let what = "it makes a schema, and targets.toml names schemas that are there";
+            let help = "whoever takes a tenant in makes its schema";
+            problems.push(Problem::of_file(&source.path, what, help).at(statement.line));
+        } else if let Some(name) = qualified {
             let what =
                 format!("it names {name}, and targets.toml names schemas, of which each is meant");
             let help = "write the name without a schema: search_path is the target's";

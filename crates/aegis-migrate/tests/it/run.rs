@@ -402,6 +402,9 @@ async fn an_edited_history_a_newer_database_and_an_older_line_are_three_answers(
             .outcome,
         Outcome::Ahead
     );
+    let sql = "SELECT event #>> '{summary,outcome}' FROM aegis_migrate.event WHERE event ->> 'event' = 'ended' ORDER BY at DESC LIMIT 1";
+    let last: String = db.admin.query_one(sql, &[]).await.unwrap().get(0);
+    assert_eq!(last, "ahead");
     let other = sealed(&change(
         first,
         "20261201T0900_three",

@@ -14,5 +14,7 @@ mod running;
 mod sealing;
 mod split_name;
 mod taking_over;
+mod tenants;
+mod unlocking;
 mod verifying;
 mod writing;
