@@ -24,7 +24,7 @@ pub const GAP: SignedDuration = SignedDuration::from_secs(25);
 /// How long ago the observation of the target may have ended.
 pub const FRESH: SignedDuration = SignedDuration::from_mins(5);
 
-/// All facts that `[contract] evidence` asks for, in the order of [`Need::ALL`].
+/// All facts that are asked for ([`Subject::asked`]), in the order of [`Need::ALL`].
 pub async fn facts(
     client: &impl GenericClient,
     subject: &Subject<'_>,
@@ -33,10 +33,7 @@ pub async fn facts(
 ) -> Result<Vec<Fact>, tokio_postgres::Error> {
     let attested = look::attestations(client, attempt).await?;
     let mut facts = Vec::new();
-    for need in Need::ALL {
-        if !subject.contract.evidence.contains(&need) {
-            continue;
-        }
+    for need in subject.asked() {
         if let Some(reason) = keyring.exclusion(need) {
             facts.push(Fact {
                 standing: Standing::Excluded {
@@ -232,5 +229,16 @@ fn of_window(
         at: last.map(|look| look.at),
         age_limit_s: limit.as_secs(),
         detail,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn looks_are_ten_seconds_apart_and_one_may_be_missed() {
+        assert_eq!(EVERY.as_secs(), 10);
+        assert!(EVERY + EVERY < GAP && GAP < EVERY + EVERY + EVERY);
     }
 }

@@ -64,7 +64,7 @@ pub async fn lacks(
         lacks.push(Lack::new("revoke_from", why, way_out));
     }
     lacks.extend(told_the_old_side(client, subject.change).await?);
-    for need in &subject.contract.evidence {
+    for need in &subject.asked() {
         let excluded = keyring.is_ok_and(|keyring| keyring.exclusion(*need).is_some());
         if excluded {
             continue;

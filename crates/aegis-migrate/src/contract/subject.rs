@@ -3,6 +3,7 @@
 use aegis_backfill::sync::Rule;
 
 use super::door::Door;
+use super::need::Need;
 use crate::change::{Change, Contract};
 
 /// A change that has a contract.
@@ -27,6 +28,16 @@ impl<'a> Subject<'a> {
             contract: change.contract.as_ref()?,
             rule: change.sync_rule(),
         })
+    }
+
+    /// What must be shown, in the order of [`Need::ALL`]: what `evidence` names, and that the rows agree wherever rows are moved, whether
+    /// it is named or not.
+    pub fn asked(&self) -> Vec<Need> {
+        let moves = self.change.sync.is_some() || self.change.backfill.is_some();
+        let asked = |need: &Need| {
+            self.contract.evidence.contains(need) || moves && *need == Need::Reconciled
+        };
+        Need::ALL.into_iter().filter(asked).collect()
     }
 
     /// The door that shuts: none without old columns, or without roles that would lose them.

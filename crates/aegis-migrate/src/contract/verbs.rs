@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::json;
 
-use super::attempt::{self, Attempt};
+use super::attempt::{self, Attempt, AttemptError};
 use super::error::ContractError;
 use super::floor;
 use super::keyring::Keyring;
@@ -51,9 +51,11 @@ pub async fn close(
     let subject = Subject::of(change).ok_or_else(none)?;
     let who = held.who.clone();
     let client = &mut held.session.client;
-    if let Some(found) = Attempt::find(client, &subject.id).await?
-        && found.done_at.is_none()
-    {
+    if let Some(found) = Attempt::find(client, &subject.id).await? {
+        if let Some(at) = found.done_at {
+            let change = subject.id;
+            return Err(AttemptError::Done { change, at }.into());
+        }
         return Ok(Moved {
             outcome: Outcome::Nothing,
             attempt: found.number,

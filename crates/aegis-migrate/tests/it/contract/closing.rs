@@ -151,6 +151,20 @@ async fn the_door_shuts_when_everything_before_is_applied_and_nobody_is_told_the
 }
 
 #[tokio::test]
+async fn where_rows_are_moved_they_must_have_been_counted_whether_evidence_names_it_or_not() {
+    let shop = Shop::expanded_with(DROP, "tasks").await;
+    shop.move_switch().await;
+    stays_open(&shop, &shop.keyring(), "reconciled: no pass of kind").await;
+    shop.pass("agrees", 0).await;
+    let closed = close(&shop).await.unwrap();
+    assert_eq!(closed.outcome, Outcome::Applied);
+    shop.pass("agrees", 2).await;
+    let error = shop.run(&shop.approved().await).await.unwrap_err();
+    assert!(error.to_string().contains("2 mismatching"), "{error}");
+    shop.end().await;
+}
+
+#[tokio::test]
 async fn a_folder_that_does_not_know_a_closed_change_is_too_old() {
     let shop = Shop::closed(DROP).await;
     let old = ran(&shop.db, &shop.older, Phase::Expand).await.unwrap_err();

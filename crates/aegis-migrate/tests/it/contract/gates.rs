@@ -160,3 +160,61 @@ async fn what_happens_between_the_observation_and_the_run_is_seen() {
     assert_eq!(ran.outcome, Outcome::Applied);
     shop.end().await;
 }
+
+#[tokio::test]
+async fn an_assertion_that_cannot_be_shown_within_its_second_is_not_shown() {
+    let shop = Shop::shown(DROP).await;
+    let mut other = shop.db.connect().await;
+    let holder = other.transaction().await.unwrap();
+    holder
+        .query("SELECT FROM aegis_migrate.contract FOR UPDATE", &[])
+        .await
+        .unwrap();
+    let approved = shop.approved().await;
+    refused(&shop, &approved, "could not be shown within 1 s").await;
+    assert_eq!((shop.number(USED).await, shop.steps().await), (0, 0));
+    holder.rollback().await.unwrap();
+    let ran = shop.run(&approved).await.unwrap();
+    assert_eq!(ran.outcome, Outcome::Applied);
+    shop.end().await;
+}
+
+#[tokio::test]
+async fn what_changes_while_a_concurrent_step_runs_is_seen_after_it() {
+    let shop = Shop::shown(&format!("DROP INDEX CONCURRENTLY users_name;\n{DROP}")).await;
+    let approved = shop.approved().await;
+    // An old transaction on the table keeps the concurrent step waiting.
+    let mut other = shop.db.connect().await;
+    let reader = other.transaction().await.unwrap();
+    reader
+        .batch_execute("LOCK TABLE app.users IN ACCESS SHARE MODE")
+        .await
+        .unwrap();
+    let drops = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE 'DROP INDEX CONCURRENTLY%'";
+    let meddle = async {
+        wait_until("the concurrent step waits", BOUND, async || {
+            shop.number(drops).await == 1
+        })
+        .await;
+        shop.sql(&format!("GRANT SELECT (name) ON app.users TO {}", shop.rw))
+            .await;
+        reader.rollback().await.unwrap();
+    };
+    let (error, ()) = tokio::join!(shop.run(&approved), meddle);
+    let error = error.unwrap_err();
+    assert_eq!(error.exit_code(), 18, "{error}");
+    assert!(
+        error.to_string().contains("the door is open again"),
+        "{error}"
+    );
+    assert_eq!(shop.old_side().await, (true, true));
+    shop.sql(&format!(
+        "REVOKE SELECT (name) ON app.users FROM {}",
+        shop.rw
+    ))
+    .await;
+    // The step is done, and the run goes on with its approval.
+    let ran = shop.run(&approved).await.unwrap();
+    assert_eq!(ran.outcome, Outcome::Applied);
+    shop.end().await;
+}

@@ -17,6 +17,7 @@ const DROP: &str = "ALTER TABLE users DROP COLUMN name;\n";
 async fn closed(fact: &str) -> Shop {
     let shop = Shop::expanded_with(DROP, fact).await;
     shop.move_switch().await;
+    shop.pass("agrees", 0).await;
     let mut held = shop.held().await;
     verbs::close(&mut held, &shop.set, &id(), &shop.keyring())
         .await

@@ -2,18 +2,22 @@
 
 use std::time::Duration;
 
+use aegis_migrate::abandon::abandon;
+use aegis_migrate::change::Phase;
 use aegis_migrate::contract::approval::Approval;
 use aegis_migrate::contract::envelope::Envelope;
 use aegis_migrate::contract::error::ContractError;
 use aegis_migrate::contract::need::Need;
 use aegis_migrate::contract::verbs;
-use aegis_migrate::run::Outcome;
+use aegis_migrate::run::{Ladder, Outcome};
+use aegis_migrate::structure::{Sealed, verify};
 use aegis_testkit::wait_until;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest as _, Sha256};
 
 use super::shop::{ID, Shop, id, signed};
+use crate::run::ran;
 
 const DROP: &str = "ALTER TABLE users DROP COLUMN name;\n";
 const BOUND: Duration = Duration::from_secs(30);
@@ -94,7 +98,42 @@ async fn with_every_fact_and_enough_signatures_the_old_side_goes_in_one_transact
         .unwrap_err();
     held.release().await;
     assert_eq!(late.exit_code(), 18, "{late}");
+    what_stands_after(&shop).await;
     shop.end().await;
+}
+
+/// The structure is what the changes say, an expand whose contract has run is not taken back, older programs are too old for good, and
+/// what comes later runs.
+async fn what_stands_after(shop: &Shop) {
+    let unknown = Sealed::Unknown {
+        why: "not asked".to_owned(),
+    };
+    let report = verify(&shop.db.admin, &["app".to_owned()], unknown)
+        .await
+        .unwrap();
+    assert!(report.steps.holds(), "{report:?}");
+    let mut held = shop.held().await;
+    let back = abandon(
+        &mut held,
+        &shop.set,
+        &id(),
+        &Ladder::default(),
+        true,
+        "a wrong turn",
+    )
+    .await
+    .unwrap_err();
+    let closed = verbs::close(&mut held, &shop.set, &id(), &shop.keyring())
+        .await
+        .unwrap_err();
+    held.release().await;
+    assert!(back.to_string().contains("is applied"), "{back}");
+    assert_eq!(closed.exit_code(), 18, "{closed}");
+    assert!(closed.to_string().contains("has run at"), "{closed}");
+    let old = ran(&shop.db, &shop.older, Phase::Expand).await.unwrap_err();
+    assert_eq!(old.exit_code(), 19, "{old}");
+    let known = ran(&shop.db, &shop.set, Phase::Expand).await.unwrap();
+    assert_eq!(known.outcome, Outcome::Nothing);
 }
 
 #[tokio::test]
@@ -260,6 +299,11 @@ async fn what_changes_while_the_locks_are_waited_for_is_seen_under_them() {
             "the sync trigger is another one",
             format!("CREATE OR REPLACE FUNCTION app.{function}() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'"),
             definition,
+        ),
+        (
+            "the sync trigger is disabled",
+            "ALTER TABLE app.users DISABLE TRIGGER USER".to_owned(),
+            "ALTER TABLE app.users ENABLE TRIGGER USER".to_owned(),
         ),
         (
             "it counts once",
