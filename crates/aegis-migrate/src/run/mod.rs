@@ -391,11 +391,12 @@ async fn of_line(
         });
     }
     let compatible = change.overrides(phase);
-    if !fresh {
+    // A tenant's schema is made by whoever takes it in; that of a fresh database perhaps by an earlier line, in whatever way.
+    if !fresh || matches!(held.who.ledger, LedgerName::Tenant(_)) {
         ready::reachable(&mut held.session.client, change, phase).await?;
-        if !steps.iter().any(|step| step.at == line.at) {
-            ready::beforehand(&mut held.session.client, change, phase, server).await?;
-        }
+    }
+    if !fresh && !steps.iter().any(|step| step.at == line.at) {
+        ready::beforehand(&mut held.session.client, change, phase, server).await?;
     }
     let mut ordinal = 0;
     for part in change.parts(phase) {
