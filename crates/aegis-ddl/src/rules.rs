@@ -96,6 +96,11 @@ pub const RULES: &[Rule] = &[
         "add the CHECK NOT VALID, validate it in phase migrate, attach, drop the CHECK",
     ),
     rule(
+        "backfill-key",
+        "the key of a backfill may be NULL or is not unique on the live table, so rows are left out",
+        "name columns with NOT NULL and a unique index over exactly them; the primary key is one",
+    ),
+    rule(
         "change-type-index",
         "the table stays, but its indexes are rebuilt under ACCESS EXCLUSIVE",
         "a new column with dual writes",
@@ -202,6 +207,11 @@ pub const RULES: &[Rule] = &[
         "edited-history",
         "a migration that databases have run was edited or taken away",
         "put it back as it was and write a new one",
+    ),
+    rule(
+        "empty-file",
+        "a phase that would be sealed has no statement, and a sealed phase is never edited",
+        "write it first, or take its key out of change.toml",
     ),
     meets(
         "identity-change",

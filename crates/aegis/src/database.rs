@@ -40,6 +40,13 @@ impl DatabaseArguments {
 
     /// The URL as given.
     pub(crate) fn url(&self) -> Result<&str, Failure> {
+        let empty = |url: &&str| !url.trim().is_empty();
+        if self.database_url.is_some() && self.database_url.as_deref().filter(empty).is_none() {
+            return Err(Failure::new(
+                Exit::Usage,
+                "the database URL is empty; write postgresql://USER@HOST:PORT/DATABASE into AEGIS_DATABASE_URL, --database-url or aegis.toml, or unset it",
+            ));
+        }
         self.database_url.as_deref().ok_or_else(|| {
             Failure::new(Exit::Usage, "no database given; pass --database-url, set AEGIS_DATABASE_URL, or write database_url into aegis.toml (aegis dev starts one and prints its URL)")
         })
@@ -48,6 +55,10 @@ impl DatabaseArguments {
     /// The URL that goes around a pooler: the direct one where it was given.
     pub(crate) fn direct(&self) -> Result<&str, Failure> {
         match &self.database_direct_url {
+            Some(direct) if direct.trim().is_empty() => Err(Failure::new(
+                Exit::Usage,
+                "the direct database URL is empty; write one into AEGIS_DATABASE_DIRECT_URL, or unset it",
+            )),
             Some(direct) => Ok(direct),
             None => self.url(),
         }

@@ -7,6 +7,7 @@
 //! Never: a write, or a connection.
 
 mod base;
+mod key;
 mod sarif;
 mod sound;
 mod source;
@@ -23,6 +24,7 @@ use crate::change::Problems;
 
 pub use aegis_ddl::{Finding, rules};
 pub use base::Since;
+pub use key::MovedRows;
 pub use sarif::sarif;
 pub use sound::unfit;
 pub(crate) use source::holds_changes;
@@ -45,6 +47,8 @@ pub struct Unit {
     pub quiet: BTreeSet<String>,
     /// Where its overrides stand.
     pub document: Option<String>,
+    /// What is moved by a backfill.
+    pub rows: Option<MovedRows>,
     /// How each of the files is run, of another tool's; empty for a change.
     pub wrapped: Vec<Wrapped>,
     /// What is to be said of files beside their statements: those that cannot be read have none.
@@ -148,6 +152,9 @@ fn of_unit(unit: &Unit, known: Known<'_>) -> Vec<Judged> {
             wrapped.add(file, &mut of_file);
         }
         judged.extend(of_file);
+    }
+    if let (Some(rows), Some(catalog)) = (&unit.rows, known.catalog) {
+        judged.extend(rows.judged(catalog));
     }
     let document = unit.document.as_deref().unwrap_or("change.toml");
     judged.extend(report.unused_overrides.into_iter().map(|said| {

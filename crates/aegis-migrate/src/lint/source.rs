@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use aegis_ddl::SourceFile;
 
-use super::{Since, Unit, Wrapped, unreadable};
+use super::{MovedRows, Since, Unit, Wrapped, unreadable};
 use crate::change::{self, CHANGE_FILE, Change, Part, Phase, Problem, Problems};
 use crate::foreign::{self, ForeignFile, Tool};
 use crate::lock::LOCK_FILE;
@@ -42,7 +42,7 @@ impl Input {
             return Err(Problem::of_file(
                 path.display().to_string(),
                 "there is no such folder or file",
-                "name a folder of changes, a folder of migrations, or an .sql file",
+                "name a folder of changes, a folder of migrations, or an .sql file; `aegis migrate new NAME` makes the first change",
             )
             .into());
         }
@@ -141,13 +141,16 @@ pub(super) fn of_change(change: &Change, keep: impl Fn(Phase) -> bool) -> Option
             }
         }
     }
-    (!files.is_empty() || !told.is_empty()).then(|| Unit {
+    (!files.is_empty() || !told.is_empty() || change.backfill.is_some()).then(|| Unit {
         files,
         schema: change.schema.clone(),
         compatible,
         fresh,
         quiet: BTreeSet::new(),
         document: Some(format!("{}/{CHANGE_FILE}", change.path)),
+        rows: keep(Phase::Migrate)
+            .then(|| MovedRows::of(change))
+            .flatten(),
         wrapped: Vec::new(),
         told,
     })
@@ -195,6 +198,7 @@ fn of_files(
         fresh: tool == Tool::Rails,
         document: None,
         quiet,
+        rows: None,
         wrapped: all_wrapped,
         told,
     }

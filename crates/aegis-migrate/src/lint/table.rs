@@ -136,6 +136,9 @@ pub fn totals(judged: &[Judged]) -> String {
         .iter()
         .filter(|one| !one.statement.is_empty())
         .count();
+    if judged.is_empty() {
+        return "there is no statement to judge".to_owned();
+    }
     let refused = judged.iter().filter(|one| !one.passes).count();
     let classes: Vec<String> = [Class::A, Class::B, Class::C, Class::D, Class::E]
         .into_iter()

@@ -33,6 +33,9 @@ pub fn make(
 ) -> Result<Made, Problems> {
     let shown = root.display().to_string();
     let words = words.replace(['-', ' '], "_").to_lowercase();
+    // A name that is none makes no folder.
+    free(&words, &[], now)
+        .map_err(|what| Problem::of_file(&shown, what, crate::change::ID_FORM))?;
     std::fs::create_dir_all(root).map_err(|error| unwritable(&shown, &error))?;
     let there = ids(root)?;
     let id = free(&words, &there, now)

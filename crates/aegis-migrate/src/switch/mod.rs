@@ -160,6 +160,18 @@ pub enum SwitchError {
         /// The change.
         change: String,
     },
+    /// A rev that the switch never had.
+    #[error(
+        "{change} is at rev {is}, and rev {seen} was never there; `aegis migrate switch {change}` shows it"
+    )]
+    NoSuchRev {
+        /// The change.
+        change: String,
+        /// The rev that was named.
+        seen: i32,
+        /// The rev that it has.
+        is: i32,
+    },
     /// The database.
     #[error(transparent)]
     Database(#[from] tokio_postgres::Error),
@@ -220,6 +232,13 @@ pub async fn make(client: &impl GenericClient, wanted: &Move<'_>) -> Result<Move
     declared(wanted.change, "reads", wanted.reads, wanted.may_read)?;
     declared(wanted.change, "writes", wanted.writes, wanted.may_write)?;
     let from = standing(client, wanted.change).await?;
+    if let Some(seen) = wanted.seen.filter(|seen| *seen < 0 || *seen > from.rev) {
+        return Err(SwitchError::NoSuchRev {
+            change: wanted.change.to_owned(),
+            seen,
+            is: from.rev,
+        });
+    }
     if wanted.seen.is_some_and(|seen| seen != from.rev) {
         return Err(SwitchError::MovedMeanwhile {
             change: wanted.change.to_owned(),

@@ -213,6 +213,56 @@ async fn a_live_table_tells_its_size_and_a_small_one_is_no_finding() {
     assert!(totals(&judged).contains("1 may not run where they stand"));
 }
 
+#[tokio::test]
+async fn the_key_of_a_backfill_that_leaves_rows_out_is_found_with_its_line() {
+    let db = TestDb::empty().await;
+    let tables = "CREATE SCHEMA app; CREATE TABLE app.users (id bigint, code text NOT NULL, name text, nick text, PRIMARY KEY (id));
+        CREATE TABLE app.loose (id bigint, code text NOT NULL, name text, nick text);
+        CREATE UNIQUE INDEX ON app.loose (code) WHERE code <> ''";
+    db.admin.batch_execute(tables).await.unwrap();
+    let scope = aegis_catalog::Scope::schemas(["app".to_owned()]).structure_only();
+    let catalog = aegis_catalog::read(&db.admin, &scope).await.unwrap();
+    for (table, key, said) in [
+        ("users", "id", None),
+        ("users", "name", Some("users.name may be NULL")),
+        (
+            "users",
+            "code",
+            Some("users has no unique index over (code)"),
+        ),
+        ("loose", "id", Some("loose.id may be NULL")),
+        (
+            "loose",
+            "code",
+            Some("loose has no unique index over (code)"),
+        ),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let at = folder.path().join("20261129T1030_a");
+        let toml = format!(
+            "format = 1\nid = \"20261129T1030_a\"\nschema = \"app\"\n[backfill] # rows\ntable = \"{table}\"\nkey = [\"{key}\"]\nstatement = \"b.sql\"\n"
+        );
+        write(&at, "change.toml", toml);
+        let sql = format!("UPDATE {table} SET nick = name WHERE {key} > :from AND {key} <= :to;\n");
+        write(&at, "b.sql", sql);
+        let known = Known {
+            server: catalog.server_major(),
+            catalog: Some(&catalog),
+        };
+        let judged = run(&input(folder.path()), None, known).unwrap();
+        match said {
+            None => assert_eq!(judged, [], "{table} {key}"),
+            Some(said) => {
+                assert_eq!(judged[0].rules, ["backfill-key"]);
+                assert!(judged[0].findings[0].message.contains(said), "{judged:?}");
+                assert!(judged[0].file.ends_with("20261129T1030_a/change.toml"));
+                assert_eq!((judged[0].line, judged[0].passes), (6, false));
+            }
+        }
+        assert_eq!(run(&input(folder.path()), None, UNKNOWN).unwrap(), []);
+    }
+}
+
 #[test]
 fn sarif_has_what_its_schema_asks_for() {
     let folder = tempfile::tempdir().unwrap();

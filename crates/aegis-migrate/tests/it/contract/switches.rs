@@ -7,6 +7,7 @@ use aegis_migrate::contract::reconciled::{self, Question};
 use aegis_migrate::switch::{self, Move, Moved, Side, SwitchError};
 use jiff::Timestamp;
 use tokio_postgres::Client;
+use tokio_postgres::error::SqlState;
 
 use super::Target;
 
@@ -59,6 +60,18 @@ async fn applications_read_old_until_it_moved_and_need_no_grant() {
         (reads, writes, rev, ttl)
     };
     let (old, new) = ("old".to_owned(), "new".to_owned());
+    // A wrong id is not told the old side for ever.
+    for sql in [
+        "SELECT * FROM aegis_migrate.switched('split')",
+        "SELECT * FROM aegis_migrate.switched(NULL)",
+    ] {
+        let error = app.query(sql, &[]).await.unwrap_err();
+        let said = error.as_db_error().unwrap();
+        assert_eq!(*said.code(), SqlState::UNDEFINED_OBJECT);
+        assert!(said.message().contains("nothing of a change"), "{said}");
+    }
+    let applied = "INSERT INTO aegis_migrate.phase (change, phase, line_sha256, steps, epoch, run, release) VALUES ('split', 'expand', '', 1, 1, 'r', 'r')";
+    target.db.admin.batch_execute(applied).await.unwrap();
     assert_eq!(asked().await, (old.clone(), old.clone(), 0, 0));
     let shown = forward(Standing::Shown);
     let moved = make(&target.db.admin, Side::New, Side::Old, &shown)
@@ -70,6 +83,26 @@ async fn applications_read_old_until_it_moved_and_need_no_grant() {
         .await
         .unwrap();
     assert_eq!(again, Moved::Nothing);
+    for (seen, is_usage) in [(7, true), (-1, true), (0, false)] {
+        let both = [Side::Old, Side::New];
+        let wanted = Move {
+            change: "split",
+            seen: Some(seen),
+            reads: Side::New,
+            writes: Side::New,
+            may_read: &both,
+            may_write: &both,
+            cache_ttl_ms: 5000,
+            release: "r2",
+            by: "ana",
+            reason: "a test",
+            forward: &shown,
+            now: Timestamp::now(),
+        };
+        let error = switch::make(&target.db.admin, &wanted).await.unwrap_err();
+        let found = matches!(error, SwitchError::NoSuchRev { is: 1, .. });
+        assert_eq!(found, is_usage, "{error}");
+    }
     let standing = switch::standing(&target.db.admin, "split").await.unwrap();
     let last = standing.last.unwrap();
     assert!(!last.counts, "it counts only after five seconds");

@@ -190,7 +190,7 @@ fn of_run(error: impl Into<RunError>) -> Failure {
 
 fn failure(error: &SwitchError) -> Failure {
     let code = match error {
-        SwitchError::NotDeclared { .. } => 2,
+        SwitchError::NotDeclared { .. } | SwitchError::NoSuchRev { .. } => 2,
         SwitchError::NotReconciled { .. } | SwitchError::Closed { .. } => 18,
         SwitchError::MovedMeanwhile { .. } => 16,
         SwitchError::Database(_) | SwitchError::Unreadable(_) => 20,

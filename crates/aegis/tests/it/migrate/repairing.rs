@@ -155,7 +155,13 @@ async fn process_a_run_that_fails_has_a_summary_as_its_last_line_and_an_edit_is_
     let line = format!("{MORE}:expand");
     folder.json(None, &["seal", "--edited", &line]).await;
     let ran = folder.run(Some(&db.url()), &words).await;
-    assert_eq!(ran.code, 11, "{ran:?}");
+    assert!(
+        ran.code == 11
+            && ran
+                .stdout
+                .contains("is accepted by `aegis migrate repair accept-checksum"),
+        "{ran:?}"
+    );
     let accept = [
         "repair",
         "accept-checksum",

@@ -8,6 +8,16 @@ use super::folder::Folder;
 async fn process_new_makes_a_folder_that_can_be_read() {
     let _slot = process_slot();
     let folder = Folder::new();
+    let ran = folder.run(None, &["new", "drop; table"]).await;
+    assert!(ran.code == 2 && !folder.dir().exists(), "{ran:?}");
+    let ran = folder.run(None, &["lint"]).await;
+    assert!(
+        ran.code == 2
+            && ran
+                .stderr
+                .contains("`aegis migrate new NAME` makes the first change"),
+        "{ran:?}"
+    );
     let made = folder
         .json(None, &["new", "split-name", "--schema", "app"])
         .await;
@@ -15,6 +25,29 @@ async fn process_new_makes_a_folder_that_can_be_read() {
     assert!(id.ends_with("_split_name"), "{id}");
     let change = aegis_migrate::change::load(&folder.dir().join(id)).unwrap();
     assert_eq!(change.schema, "app");
+    // As it was made it does nothing, and a line of the lock is for ever.
+    let ran = folder.run(None, &["lint"]).await;
+    assert!(
+        ran.code == 0 && ran.stdout.contains("there is no statement to judge"),
+        "{ran:?}"
+    );
+    let ran = folder.run(None, &["seal"]).await;
+    assert_eq!((ran.code, ran.stdout.as_str()), (3, ""), "{ran:?}");
+    assert!(
+        ran.stderr
+            .contains("expand.sql:1: [empty-file] it has no statement, so expand would do nothing"),
+        "{ran:?}"
+    );
+    for url in ["", " "] {
+        let ran = folder.run(Some(url), &["status"]).await;
+        assert!(
+            ran.code == 2
+                && ran
+                    .stderr
+                    .contains("the database URL is empty; write postgresql://"),
+            "{ran:?}"
+        );
+    }
     // The second takes the schema of the first, and another version even in the same minute.
     let second = folder.json(None, &["new", "next"]).await;
     let second = second["id"].as_str().unwrap();
