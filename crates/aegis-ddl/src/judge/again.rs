@@ -28,6 +28,11 @@ impl Made {
         Self::on(world, ObjectKind::Column, column, table)
     }
 
+    /// A trigger that fires again.
+    pub(super) fn enabled(world: &World<'_>, table: &QualifiedName, trigger: &str) -> Self {
+        Self::on(world, ObjectKind::Other, trigger, table)
+    }
+
     /// A view in the place of a table.
     pub(super) fn view(world: &World<'_>, name: &QualifiedName) -> Self {
         Self::alone(world, ObjectKind::View, name)
@@ -88,6 +93,9 @@ fn collect(statements: &[Statement], world: &World<'_>, made: &mut BTreeMap<Made
             Form::CreateFunction { name, .. } => add(Made::alone(world, O::Function, name)),
             Form::AlterTable { table, actions } => {
                 for action in actions {
+                    if let Action::EnableTrigger { name } = action {
+                        add(Made::enabled(world, table, name));
+                    }
                     if let Action::SetDefault { column, .. } = action {
                         add(Made::default(world, table, column));
                     }

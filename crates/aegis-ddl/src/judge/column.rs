@@ -142,6 +142,10 @@ pub(super) fn add(
 
 /// A domain with a constraint rewrites, even when the column is nullable; one with a volatile default too.
 fn domain(world: &World<'_>, table: &QualifiedName, column: &Column, found: &mut Found) {
+    if column.data_type.array {
+        // An array of a domain is no domain.
+        return;
+    }
     let of = &column.data_type.base;
     let Some(domain) = world.domains_below(of) else {
         if !types::is_known(of) && !world.is_told_type(of) && world.is_live(table) {

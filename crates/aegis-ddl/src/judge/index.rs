@@ -52,6 +52,13 @@ pub(super) fn create(world: &mut World<'_>, index: &CreateIndex, found: &mut Fou
     }
     if index.unique && !index.partial && index.columns.len() == index.keys {
         world.said_key(&index.table, &index.columns);
+        if let Some(name) = &index.index {
+            let name = QualifiedName {
+                schema: index.table.schema.clone(),
+                name: name.name.clone(),
+            };
+            world.said_index(&name, &index.columns);
+        }
     }
     if index.partial || index.columns.len() != index.keys {
         world.said_hung(&index.table);

@@ -11,6 +11,7 @@ mod hold;
 mod index;
 mod objects;
 mod partition;
+mod rights;
 mod table;
 mod types;
 mod user_type;

@@ -1,7 +1,7 @@
 //! Every statement but ALTER TABLE, and which room judges which.
 
 use super::world::{self, World};
-use super::{Found, alter, body, data, dropped, index, table, user_type, view};
+use super::{Found, alter, body, data, dropped, index, rights, table, user_type, view};
 use crate::class::Class;
 use crate::form::{Form, ObjectKind};
 use crate::lock::LockMode;
@@ -194,18 +194,14 @@ pub(super) fn judge(
                 sequence(name, &statement.plain, found);
             }
         }
-        Form::Revoke => breaks(
-            found,
-            "revoke",
-            "programs of the version before lose a right".to_owned(),
-        ),
+        Form::Revoke => rights::revoke(world, &statement.plain, found),
+        Form::CreateSchema { name } => world.made_schema(name),
         Form::Set {
             name,
             value: Some(schema),
             ..
         } if name == "search_path" => world.searches(schema),
-        Form::CreateSchema { .. }
-        | Form::CreateStatistics
+        Form::CreateStatistics
         | Form::CreateExtension { .. }
         | Form::CommentOn
         | Form::Grant

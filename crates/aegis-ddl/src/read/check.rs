@@ -60,18 +60,10 @@ fn collect(node: &SyntaxNode, terms: &mut Vec<Term>) {
 }
 
 fn comparison(node: &SyntaxNode, terms: &mut Vec<Term>) {
-    let parts: Vec<SyntaxNode> = node.children().collect();
-    let (Some(left), Some(right)) = (parts.first(), parts.last()) else {
+    let Some((left, operator, right)) = tree::sides(node) else {
         return;
     };
-    let text = tree::text(node);
-    let Some(operator) = text
-        .strip_prefix(&tree::text(left))
-        .and_then(|rest| rest.strip_suffix(&tree::text(right)))
-    else {
-        return;
-    };
-    let operator = operator.trim().to_ascii_lowercase();
+    let (left, right) = (&left, &right);
     if operator == "and" {
         collect(left, terms);
         collect(right, terms);

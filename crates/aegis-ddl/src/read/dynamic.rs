@@ -35,13 +35,8 @@ fn text_of(node: &SyntaxNode, whole: &mut bool) -> Option<String> {
         K::LITERAL => string(&tree::text(node)),
         K::PAREN_EXPR => text_of(&node.children().next()?, whole),
         K::BIN_EXPR => {
-            let mut sides = node.children().filter(|side| side.kind() != K::CUSTOM_OP);
-            let (left, right) = (sides.next()?, sides.next()?);
-            let shown = tree::text(node);
-            let between = shown
-                .strip_prefix(&tree::text(&left))?
-                .strip_suffix(&tree::text(&right))?;
-            if between.trim() != "||" {
+            let (left, between, right) = tree::sides(node)?;
+            if between != "||" {
                 return None;
             }
             let (left, right) = (text_of(&left, whole), text_of(&right, whole));

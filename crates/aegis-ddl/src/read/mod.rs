@@ -34,9 +34,13 @@ fn parse(sql: &str, text: &str) -> Result<Script, SyntaxError> {
         let offset = usize::from(error.range().start());
         return Err(explain(sql, offset, error.message()));
     }
-    let mut statements = Vec::new();
+    let mut statements: Vec<Statement> = Vec::new();
+    // Lines are counted from the statement before: a file has many.
+    let (mut line, mut counted) = (1, 0);
     for node in parsed.syntax_node().children() {
-        if let Some(statement) = statement(&node, text) {
+        let line_at = |start: usize| line + line_of(&text[counted..], start - counted) - 1;
+        if let Some(statement) = statement_on(&node, text, line_at) {
+            (line, counted) = (statement.line, statement.span.start);
             statements.push(statement);
         }
     }
@@ -50,6 +54,14 @@ fn parse(sql: &str, text: &str) -> Result<Script, SyntaxError> {
 }
 
 fn statement(node: &SyntaxNode, sql: &str) -> Option<Statement> {
+    statement_on(node, sql, |start| line_of(sql, start))
+}
+
+fn statement_on(
+    node: &SyntaxNode,
+    sql: &str,
+    line_at: impl FnOnce(usize) -> usize,
+) -> Option<Statement> {
     let plain = tree::text(node);
     let plain = plain.trim_end_matches([';', ' ']).to_owned();
     if plain.is_empty() {
@@ -72,7 +84,7 @@ fn statement(node: &SyntaxNode, sql: &str) -> Option<Statement> {
     Some(Statement {
         text: text.to_owned(),
         span: start..start + text.len(),
-        line: line_of(sql, start),
+        line: line_at(start),
         form: other::form(node),
         with: rows::with(node, sql),
         copies: rows::copied(node),

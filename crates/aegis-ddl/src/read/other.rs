@@ -204,6 +204,12 @@ fn by_name(node: &SyntaxNode) -> Form {
             transactional: true,
         },
         "CREATE_PUBLICATION"
+        | "CREATE_EVENT_TRIGGER"
+        | "IMPORT_FOREIGN_SCHEMA"
+        | "NOTIFY"
+        | "LISTEN"
+        | "UNLISTEN"
+        | "DISCARD"
         | "CREATE_AGGREGATE"
         | "CREATE_CAST"
         | "CREATE_COLLATION"

@@ -213,7 +213,7 @@ fn of_alias(node: &SyntaxNode, alias: Option<&str>, compared: &mut Vec<(usize, V
         }
         return;
     }
-    if let Some((left, middle, right)) = sides(node)
+    if let Some((left, middle, right)) = tree::sides(node)
         && middle == "and"
     {
         of_alias(&left, alias, compared);
@@ -336,22 +336,6 @@ pub(super) fn scope(node: &SyntaxNode) -> RowScope {
         })
 }
 
-/// A comparison's sides, and what stands between in lower case.
-fn sides(node: &SyntaxNode) -> Option<(SyntaxNode, String, SyntaxNode)> {
-    if node.kind() != K::BIN_EXPR {
-        return None;
-    }
-    let mut sides = node.children().filter(|side| !is_operator(side.kind()));
-    let (left, right) = (sides.next()?, sides.next()?);
-    let text = tree::text(node);
-    let middle = text
-        .strip_prefix(&tree::text(&left))?
-        .strip_suffix(&tree::text(&right))?
-        .trim()
-        .to_ascii_lowercase();
-    Some((left, middle, right))
-}
-
 /// `column = literal`, `column IN (literals)`, and these with AND and OR: how many combinations, of which columns.
 fn keyed(node: &SyntaxNode) -> Option<(usize, Vec<String>)> {
     if node.kind() == K::PAREN_EXPR {
@@ -371,9 +355,12 @@ fn keyed(node: &SyntaxNode) -> Option<(usize, Vec<String>)> {
             )
         });
     }
-    let (left, middle, right) = sides(node)?;
+    let (left, middle, right) = tree::sides(node)?;
     match middle.as_str() {
-        "=" if is_column(&left) && is_literal(&right) => Some((1, vec![column(&left)])),
+        // What is empty is so in many rows, whatever the column is called.
+        "=" if is_column(&left) && is_literal(&right) => {
+            (tree::text(&right) != "''").then(|| (1, vec![column(&left)]))
+        }
         "=" if is_column(&left) => {
             let any = tree::below(&right, K::ANY_FN)?;
             let rows = array(&any.children().next()?)?;
@@ -405,11 +392,6 @@ fn keyed(node: &SyntaxNode) -> Option<(usize, Vec<String>)> {
 /// `t.id` is `id`.
 fn column(node: &SyntaxNode) -> String {
     crate::name::identifier(&tree::text(node))
-}
-
-/// Operators are nodes in some forms and tokens in others.
-fn is_operator(kind: K) -> bool {
-    matches!(kind, K::CUSTOM_OP | K::EQ)
 }
 
 fn is_column(node: &SyntaxNode) -> bool {

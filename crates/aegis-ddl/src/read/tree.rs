@@ -47,6 +47,33 @@ pub(super) fn text(node: &SyntaxNode) -> String {
     text
 }
 
+/// A comparison's sides, and what stands between in lower case. Only its own tokens are looked at: a chain of thousands is read level
+/// by level, and each level must not read all below it.
+pub(super) fn sides(node: &SyntaxNode) -> Option<(SyntaxNode, String, SyntaxNode)> {
+    if node.kind() != SyntaxKind::BIN_EXPR {
+        return None;
+    }
+    let (left, right) = (node.first_child()?, node.last_child()?);
+    let mut middle = String::new();
+    let mut between = left.next_sibling_or_token();
+    while let Some(element) = between {
+        match &element {
+            SyntaxElement::Node(side) if *side == right => break,
+            // Operators are nodes in some forms and tokens in others.
+            SyntaxElement::Node(operator) => middle.push_str(&text(operator)),
+            SyntaxElement::Token(token)
+                if matches!(token.kind(), SyntaxKind::WHITESPACE | SyntaxKind::COMMENT) =>
+            {
+                middle.push(' ');
+            }
+            SyntaxElement::Token(token) => middle.push_str(token.text()),
+        }
+        between = element.next_sibling_or_token();
+    }
+    let words: Vec<&str> = middle.split_whitespace().collect();
+    (left != right).then(|| (left, words.join(" ").to_ascii_lowercase(), right))
+}
+
 /// The words of a statement's beginning, in upper case.
 pub(super) fn words(node: &SyntaxNode, count: usize) -> String {
     text(node)

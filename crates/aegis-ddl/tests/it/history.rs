@@ -59,6 +59,84 @@ fn a_type_of_an_earlier_file_tells_a_widening_from_a_rewrite() {
 }
 
 #[test]
+fn thousands_of_conditions_and_statements_are_read_to_their_end() {
+    const MANY: usize = 20_000;
+    let chain: Vec<String> = (0..MANY / 4).map(|id| format!("id = {id}")).collect();
+    let (class, rules) = last(&[&format!("update t set a = 1 where {}", chain.join(" or "))]);
+    assert_eq!((class, rules.as_str()), (Class::B, "dml-bulk"));
+    let (class, rules) = last(&[&format!(
+        "update t set a = 1 where {}",
+        chain[..900].join(" or ")
+    )]);
+    assert_eq!((class, rules.as_str()), (Class::A, ""));
+    let file = "alter table t\n  add column a int;\n".repeat(MANY);
+    let script = read(&file).unwrap();
+    assert_eq!(script.statements.len(), MANY);
+    assert_eq!(script.statements.last().unwrap().line, 2 * MANY - 1);
+}
+
+#[test]
+fn a_key_by_an_index_scans_when_a_column_of_an_earlier_file_may_be_null() {
+    let table = "create table t (id bigint, code text not null)";
+    let index = "create unique index concurrently i on t (id)";
+    let key = "alter table t add constraint k primary key using index i";
+    let (class, rules) = last(&[table, index, key]);
+    assert_eq!((class, rules.as_str()), (Class::B, "set-not-null-scan"));
+    let index = "create unique index concurrently i on t (code)";
+    let (class, rules) = last(&[table, index, key]);
+    assert_eq!((class, rules.as_str()), (Class::A, ""));
+}
+
+#[test]
+fn a_view_of_an_earlier_file_keeps_its_columns() {
+    let view = "create view v as select a, t.b, lower(c) as c from t";
+    let worst = |sql: &str| last(&[view, sql]);
+    let (class, rules) = worst("create or replace view v as select a, t.b from t");
+    assert_eq!(class, Class::E, "{rules}");
+    assert!(rules.contains("replace-view-columns"), "{rules}");
+    assert_eq!(
+        worst("create or replace view v as select a, b, c, d from t").0,
+        Class::A
+    );
+    // Nobody knows the columns of a star.
+    assert_eq!(
+        worst("create or replace view v as select * from t").0,
+        Class::A
+    );
+    let report = last(&[view, "drop view v", "create view v as select a from t"]);
+    assert_eq!(report.0, Class::A);
+}
+
+#[test]
+fn a_table_that_may_be_there_is_new_for_what_belongs_to_it() {
+    let table = "create table if not exists t (id bigint, code text)";
+    let with = |sql: &str| last(&[&format!("{table}; {sql}")]);
+    for passes in [
+        "create index if not exists i on t (code)",
+        "alter table t enable row level security",
+        "alter table t add constraint c check (code <> '')",
+        "alter table t add constraint u unique (code)",
+    ] {
+        let (class, rules) = with(passes);
+        assert_eq!(class, Class::A, "{passes}: {rules}");
+    }
+    for long in [
+        "create index i on t (other)",
+        "alter table t alter code set not null",
+        "update t set code = 'x'",
+    ] {
+        let (class, rules) = with(long);
+        assert_eq!(class, Class::B, "{long}: {rules}");
+    }
+    // An earlier file made it: it is there.
+    let (class, rules) = last(&[
+        "create table t (id bigint, code text)",
+        &format!("{table}; create index i on t (code)"),
+    ]);
+    assert_eq!(class, Class::B, "{rules}");
+}
+
+#[test]
 fn a_domain_of_an_earlier_file_rewrites_when_it_has_a_check() {
     let add = "alter table t add column a d";
     let (class, rules) = last(&["create domain d as text check (value <> '')", add]);

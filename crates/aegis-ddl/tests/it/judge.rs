@@ -18,6 +18,7 @@ const WAITS: &[&str] = &[
     "reindex.table",
     "lock-table",
     "detach-partition",
+    "detach-partition.default-partition",
     "cluster",
     "vacuum-full",
     "refresh",

@@ -8,6 +8,7 @@ const LISTS: &[(&str, &str)] = &[
     ("frameworks.sql", include_str!("real/frameworks.sql")),
     ("plain_sql.sql", include_str!("real/plain_sql.sql")),
     ("shapes.sql", include_str!("real/shapes.sql")),
+    ("rest.sql", include_str!("real/rest.sql")),
 ];
 
 #[test]

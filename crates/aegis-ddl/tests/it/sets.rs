@@ -104,6 +104,67 @@ fn what_a_version_before_meets_needs_a_reason_in_expand_and_a_reason_must_be_nee
 }
 
 #[test]
+fn what_may_be_declared_says_the_line_to_write() {
+    let sql = "ALTER TYPE mood ADD VALUE 'calm'";
+    let report = judged(&[(sql, Phase::Expand)], &[]);
+    let finding = &report.verdicts[0].findings[0];
+    let line = finding.declare.as_deref().unwrap();
+    assert!(
+        line.starts_with("compatible = [{ rule = \"add-enum-value\", reason = \""),
+        "{line}"
+    );
+    // Not of locks, not where it is declared, not in contract.
+    let scan = judged(
+        &[("CREATE INDEX i ON t (a)", Phase::Expand)],
+        &[("add-enum-value", "x")],
+    );
+    assert_eq!(scan.verdicts[0].findings[0].declare, None);
+    let given = judged(
+        &[(sql, Phase::Expand)],
+        &[("add-enum-value", "both know it")],
+    );
+    assert_eq!(given.verdicts[0].findings[0].declare, None);
+    let contract = judged(&[(sql, Phase::Contract)], &[]);
+    assert_eq!(contract.verdicts[0].findings[0].declare, None);
+}
+
+#[test]
+fn a_foreign_key_of_a_column_that_is_new_and_empty_breaks_no_write() {
+    let key = "ALTER TABLE t ADD CONSTRAINT k FOREIGN KEY (o) REFERENCES o (id) NOT VALID";
+    let class = |add: &str| classes(&judged(&[(&format!("{add}; {key}"), Phase::Expand)], &[]));
+    assert_eq!(class("ALTER TABLE t ADD COLUMN o bigint"), "AA");
+    // Its default is what old programs write, and need not be there.
+    assert_eq!(class("ALTER TABLE t ADD COLUMN o bigint DEFAULT 1"), "AD");
+    assert_eq!(class("ALTER TABLE t ADD COLUMN other bigint"), "AD");
+}
+
+#[test]
+fn a_type_that_nobody_knows_is_the_worst_that_it_can_be_in_a_change() {
+    let report = judged(
+        &[("ALTER TABLE t ADD COLUMN a email_address", Phase::Expand)],
+        &[],
+    );
+    assert_eq!(classes(&report), "B");
+    let finding = &report.verdicts[0].findings[1];
+    assert!(finding.unless.as_deref().unwrap().contains("is none"));
+    for known in [
+        "uuid",
+        "varchar(20)",
+        "timestamptz",
+        "int[]",
+        "geometry(Point, 4326)",
+        "tstzrange",
+    ] {
+        let sql = format!("ALTER TABLE t ADD COLUMN a {known}");
+        assert_eq!(
+            classes(&judged(&[(&sql, Phase::Expand)], &[])),
+            "A",
+            "{known}"
+        );
+    }
+}
+
+#[test]
 fn a_lock_is_not_overridden_by_a_reason() {
     let report = judged(
         &[("CREATE INDEX i ON t (a)", Phase::Expand)],

@@ -198,20 +198,33 @@ pub(super) fn add_constraint(
 /// Columns of a primary key become NOT NULL: a scan, unless they are.
 fn primary_key_using(world: &World<'_>, table: &QualifiedName, index: &str, found: &mut Found) {
     let name = aegis_catalog::Name::new(world.name(table).schema, index);
-    let Some(known) = world.catalog.and_then(|catalog| catalog.index(&name)) else {
-        found.push_unless(
-            "set-not-null-scan",
-            Class::B,
-            Level::Notice,
-            format!("columns that are not NOT NULL yet are checked in every row of {table}"),
-            "all columns of the index are NOT NULL",
-        );
-        return;
+    let listed = world.catalog.and_then(|catalog| catalog.index(&name));
+    let columns: Vec<&str> = match (listed, world.index_columns(&name)) {
+        (Some(known), _) => known
+            .keys
+            .iter()
+            .filter_map(|key| key.column.as_deref())
+            .collect(),
+        (None, Some(said))
+            if said
+                .iter()
+                .all(|one| world.is_not_null(table, one).is_some()) =>
+        {
+            said.iter().map(String::as_str).collect()
+        }
+        _ => {
+            found.push_unless(
+                "set-not-null-scan",
+                Class::B,
+                Level::Notice,
+                format!("columns that are not NOT NULL yet are checked in every row of {table}"),
+                "all columns of the index are NOT NULL",
+            );
+            return;
+        }
     };
-    let nullable: Vec<&str> = known
-        .keys
-        .iter()
-        .filter_map(|key| key.column.as_deref())
+    let nullable: Vec<&str> = columns
+        .into_iter()
         .filter(|column| {
             world.is_not_null(table, column) != Some(true) && !world.is_proven(table, column)
         })

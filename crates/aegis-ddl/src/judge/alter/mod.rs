@@ -314,6 +314,16 @@ fn one(world: &World<'_>, table: &QualifiedName, action: &Action, found: &mut Fo
             Level::Warning,
             format!("queries on {parent} gain the rows of {table}"),
         ),
+        Action::DisableTrigger { name }
+            if world.together && world.comes_again(&again::Made::enabled(world, table, name)) =>
+        {
+            found.push(
+                "disable-trigger",
+                Class::D,
+                Level::Warning,
+                format!("{name} is enabled again below: other writers wait until then when the file is one transaction, and miss it when it is not"),
+            );
+        }
         Action::DisableTrigger { name } => breaks(
             found,
             "disable-trigger",

@@ -58,6 +58,10 @@ pub(in crate::judge) struct World<'a> {
     views_to_come: BTreeMap<Name, Vec<String>>,
     /// Tables of this file's CREATE TABLE IF NOT EXISTS: nobody knows whether they were there.
     perhaps: BTreeSet<Name>,
+    /// Schemas that this file makes.
+    new_schemas: BTreeSet<String>,
+    /// Unique indexes on columns that the set made, with their columns.
+    indexes: BTreeMap<Name, Vec<String>>,
     /// Types that the set made, in earlier files too.
     told_types: BTreeSet<Name>,
     /// Columns of `added` that no program of the version before fills: nullable, without a default.
@@ -139,6 +143,8 @@ impl<'a> World<'a> {
             views: BTreeMap::new(),
             views_to_come: BTreeMap::new(),
             perhaps: BTreeSet::new(),
+            new_schemas: BTreeSet::new(),
+            indexes: BTreeMap::new(),
             told_types: BTreeSet::new(),
             added_empty: BTreeSet::new(),
             again: BTreeMap::new(),
@@ -156,6 +162,7 @@ impl<'a> World<'a> {
         self.added.clear();
         self.added_empty.clear();
         self.perhaps.clear();
+        self.new_schemas.clear();
         self.schema = self.schema_at_first.to_owned();
     }
 
@@ -263,6 +270,24 @@ impl<'a> World<'a> {
             && self.tables.get(&name).is_some_and(|known| {
                 !known.whole || columns.iter().all(|one| known.columns.contains_key(one))
             })
+    }
+
+    pub(in crate::judge) fn made_schema(&mut self, name: &str) {
+        self.new_schemas.insert(name.to_owned());
+    }
+
+    pub(in crate::judge) fn is_new_schema(&self, name: &str) -> bool {
+        self.fresh || self.new_schemas.contains(name)
+    }
+
+    pub(in crate::judge) fn said_index(&mut self, index: &QualifiedName, columns: &[String]) {
+        let name = self.name(index);
+        self.indexes.insert(name, columns.to_vec());
+    }
+
+    /// The columns of an index that the set made. None: it made none of this name.
+    pub(in crate::judge) fn index_columns(&self, index: &Name) -> Option<&[String]> {
+        self.indexes.get(index).map(Vec::as_slice)
     }
 
     /// Whether the set or the catalog says what type this is.
