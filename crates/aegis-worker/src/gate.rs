@@ -169,6 +169,8 @@ impl Drop for Permit {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
     use super::*;
 
     #[test]
@@ -199,5 +201,39 @@ mod tests {
         assert!(!permit.register(&[]), "what it claimed is handed back");
         drop(permit);
         waiter.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn who_waits_for_permits_waits_while_one_is_out() {
+        let gate = Arc::new(Gate::new());
+        gate.set(GateState::Accepting);
+        let permit = gate.permit().unwrap();
+        let waiter = tokio::spawn({
+            let gate = Arc::clone(&gate);
+            async move { gate.until(|word| word.permits() == 0).await }
+        });
+        tokio::task::yield_now().await;
+        assert!(!waiter.is_finished(), "a claim is on its way");
+        drop(permit);
+        waiter.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn who_waits_for_an_execution_is_woken_by_a_touch() {
+        let gate = Arc::new(Gate::new());
+        let stopped = Arc::new(AtomicBool::new(false));
+        let waiter = tokio::spawn({
+            let (gate, stopped) = (Arc::clone(&gate), Arc::clone(&stopped));
+            async move { gate.until(|_| stopped.load(Ordering::SeqCst)).await }
+        });
+        tokio::task::yield_now().await;
+        stopped.store(true, Ordering::SeqCst);
+        tokio::task::yield_now().await;
+        assert!(!waiter.is_finished(), "nobody has told it");
+        gate.touch();
+        for _ in 0..10 {
+            tokio::task::yield_now().await;
+        }
+        assert!(waiter.is_finished(), "it was not woken");
     }
 }

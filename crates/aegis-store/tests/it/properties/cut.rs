@@ -3,6 +3,7 @@
 //!
 //! It finds a statement by its text, so the client sends statements unnamed. Invariant: an armed cut happens once.
 
+use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
@@ -16,6 +17,8 @@ pub(super) const GUARDED: &str = "AND aegis.lineage_is((SELECT floor FROM i)";
 pub(super) const ACQUIRES: &str = "last_request IS DISTINCT FROM";
 /// The end of a transaction.
 pub(super) const COMMITS: &str = "COMMIT";
+/// Asks what became of a write.
+pub(super) const READS_BACK: &str = "/* task/read_back */";
 /// A person's cancel.
 pub(super) const CANCELS: &str = "aegis.cancel_task(";
 /// A worker's gate closes.
@@ -32,17 +35,17 @@ pub(super) enum Place {
     Answered,
 }
 
-/// A cut that waits, or what became of it: the server's process whose connection was cut.
-#[derive(Debug, Clone, Copy)]
-enum Cut {
-    Armed(Place, &'static str),
-    Done(i32),
+/// Cuts that wait, the first of them first, and the server's processes whose connections were cut.
+#[derive(Debug, Default)]
+struct Cuts {
+    armed: VecDeque<(Place, &'static str)>,
+    done: VecDeque<i32>,
 }
 
 /// A listening line; ends with its runtime.
 pub(super) struct Line {
     url: String,
-    cut: Arc<Mutex<Option<Cut>>>,
+    cuts: Arc<Mutex<Cuts>>,
 }
 
 trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
@@ -87,13 +90,13 @@ impl Line {
                 listener.local_addr().unwrap().port(),
                 config.get_dbname().unwrap()
             ),
-            cut: Arc::default(),
+            cuts: Arc::default(),
         };
-        let cut = Arc::clone(&line.cut);
+        let cuts = Arc::clone(&line.cuts);
         tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
-                let (target, cut) = (target.clone(), Arc::clone(&cut));
-                tokio::spawn(async move { carry(client, target.connect().await, &cut).await });
+                let (target, cuts) = (target.clone(), Arc::clone(&cuts));
+                tokio::spawn(async move { carry(client, target.connect().await, &cuts).await });
             }
         });
         line
@@ -104,21 +107,25 @@ impl Line {
         &self.url
     }
 
-    /// The next statement with this text is cut there.
+    /// The next statement with this text is cut there, after those that were armed before.
     pub(super) fn arm(&self, place: Place, text: &'static str) {
-        *self.cut.lock().unwrap() = Some(Cut::Armed(place, text));
+        self.cuts.lock().unwrap().armed.push_back((place, text));
+    }
+
+    /// How many armed cuts still wait.
+    pub(super) fn armed(&self) -> usize {
+        self.cuts.lock().unwrap().armed.len()
     }
 
     /// The server's process that was cut off. Panics when nothing was cut: the test would prove nothing.
     pub(super) fn cut_off(&self) -> i32 {
-        match self.cut.lock().unwrap().take() {
-            Some(Cut::Done(process)) => process,
-            other => panic!("nothing was cut: {other:?}"),
-        }
+        let mut cuts = self.cuts.lock().unwrap();
+        assert!(cuts.armed.is_empty(), "not cut: {:?}", cuts.armed);
+        cuts.done.pop_front().unwrap()
     }
 }
 
-async fn carry(client: TcpStream, server: Box<dyn Stream>, cut: &Mutex<Option<Cut>>) {
+async fn carry(client: TcpStream, server: Box<dyn Stream>, cuts: &Mutex<Cuts>) {
     client.set_nodelay(true).unwrap();
     let (mut from_client, mut to_client) = client.into_split();
     let (mut from_server, mut to_server) = tokio::io::split(server);
@@ -131,7 +138,7 @@ async fn carry(client: TcpStream, server: Box<dyn Stream>, cut: &Mutex<Option<Cu
                 let Ok(n @ 1..) = read else { return };
                 let asked = &asked[..n];
                 if ends.is_none() {
-                    ends = matching(cut, asked, process);
+                    ends = matching(cuts, asked, process);
                 }
                 if ends == Some(Place::Before) || to_server.write_all(asked).await.is_err() {
                     return;
@@ -159,16 +166,15 @@ async fn carry(client: TcpStream, server: Box<dyn Stream>, cut: &Mutex<Option<Cu
     }
 }
 
-/// Is this what an armed cut waits for? Then it is done.
-fn matching(cut: &Mutex<Option<Cut>>, asked: &[u8], process: i32) -> Option<Place> {
-    let mut cut = cut.lock().unwrap();
-    let Some(Cut::Armed(place, text)) = *cut else {
-        return None;
-    };
+/// Is this what the first armed cut waits for? Then it is done.
+fn matching(cuts: &Mutex<Cuts>, asked: &[u8], process: i32) -> Option<Place> {
+    let mut cuts = cuts.lock().unwrap();
+    let (place, text) = *cuts.armed.front()?;
     if !has(asked, text.as_bytes()) {
         return None;
     }
-    *cut = Some(Cut::Done(process));
+    cuts.armed.pop_front();
+    cuts.done.push_back(process);
     Some(place)
 }
 

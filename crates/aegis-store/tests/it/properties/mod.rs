@@ -11,6 +11,7 @@
 mod cut;
 mod model;
 mod moves;
+mod reads;
 mod subject;
 
 use std::collections::BTreeSet;
