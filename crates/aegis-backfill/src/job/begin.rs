@@ -12,7 +12,7 @@ use super::error::JobError;
 use super::leaf::{self, Leaf};
 use super::statement;
 use super::try_out::try_out;
-use super::{Report, Spec, Who, Write};
+use super::{AtPause, Report, Spec, Who, Write};
 use crate::key::{Key, KeyValue};
 use crate::sync::{Pinned, SyncError};
 
@@ -76,6 +76,7 @@ pub(crate) async fn begin<'a>(
     client: &mut Client,
     spec: &'a Spec,
     who: &Who,
+    at_pause: AtPause,
 ) -> Result<Begun<'a>, JobError> {
     let found = client
         .query_opt(include_str!("../../sql/job/found.sql"), &[&spec.change])
@@ -108,6 +109,13 @@ pub(crate) async fn begin<'a>(
                 return Err(JobError::Failed {
                     change: spec.change.clone(),
                     said: row.try_get("error")?,
+                });
+            }
+            "paused" if at_pause == AtPause::Ends => {
+                return Err(JobError::Paused {
+                    change: spec.change.clone(),
+                    by: row.try_get("state_by")?,
+                    reason: row.try_get("state_reason")?,
                 });
             }
             _ => batch_rows = u32::try_from(row.try_get::<_, i32>("batch_rows")?).unwrap_or(1),

@@ -37,6 +37,18 @@ pub enum JobError {
         /// Why.
         reason: String,
     },
+    /// A person holds it back, and this runner does not wait for that.
+    #[error(
+        "the backfill of {change} is paused by {by} ({reason}); `aegis migrate backfill resume {change} --reason TEXT` lets it go on"
+    )]
+    Paused {
+        /// The change.
+        change: String,
+        /// Who.
+        by: String,
+        /// Why.
+        reason: String,
+    },
     /// It ended, and a person has to look.
     #[error(
         "the backfill of {change} has failed: {said}; when that is mended, `aegis migrate backfill retry {change} --reason TEXT` and run again"

@@ -116,6 +116,17 @@ pub struct Ports<'a> {
     pub limits: &'a (dyn Fn() -> Result<Limits, String> + Send + Sync),
     /// How long another runner of the same job is waited for.
     pub wait: Duration,
+    /// What a pause is for this runner.
+    pub at_pause: AtPause,
+}
+
+/// What a runner does while its job is paused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AtPause {
+    /// It waits, and goes on when the job is resumed.
+    Waits,
+    /// It ends with [`JobError::Paused`]: somebody starts it again.
+    Ends,
 }
 
 /// Who runs it.

@@ -10,7 +10,7 @@ use super::begin::{Begun, Taken, begin, lock, trigger};
 use super::error::Fault;
 use super::progress::Progress;
 use super::size::Size;
-use super::{JobError, Ports, Report, Spec, Told, Who};
+use super::{AtPause, JobError, Ports, Report, Spec, Told, Who};
 use crate::key::KeyValue;
 use crate::throttle::{Limits, Sampler};
 
@@ -61,7 +61,7 @@ pub(crate) async fn run(
 ) -> Result<Report, JobError> {
     let mut client = (ports.connect)().await.map_err(JobError::Connect)?;
     lock(&client, &spec.change, ports.wait).await?;
-    let taken = match begin(&mut client, spec, who).await? {
+    let taken = match begin(&mut client, spec, who, ports.at_pause).await? {
         Begun::Done(report) => {
             unlock(&client, spec).await;
             return Ok(report);
@@ -364,6 +364,11 @@ impl Running<'_, '_> {
         );
         match state.as_str() {
             "running" => Ok(None),
+            "paused" if self.ports.at_pause == AtPause::Ends => Err(JobError::Paused {
+                change: change.clone(),
+                by,
+                reason,
+            }),
             "paused" => Ok(Some(format!(
                 "paused by {by} ({reason}); `aegis migrate backfill resume {change}` goes on"
             ))),

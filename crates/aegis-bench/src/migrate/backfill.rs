@@ -6,7 +6,7 @@
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use aegis_backfill::job::{BatchSize, Connecting, Ports, Report, Spec, Who, Write, run};
+use aegis_backfill::job::{AtPause, BatchSize, Connecting, Ports, Report, Spec, Who, Write, run};
 use aegis_backfill::pass::{self, Asked, What};
 use aegis_backfill::sync::{self, Rule, Sides};
 use aegis_backfill::throttle::Limits;
@@ -209,6 +209,7 @@ async fn moved(url: &str, spec: &Spec, look: &mut (dyn FnMut() + Send)) -> anyho
         },
         limits: &|| Ok(Limits::default()),
         wait: Duration::from_mins(1),
+        at_pause: AtPause::Waits,
     };
     Ok(run(ports, spec, &who(), &mut |_| look()).await?)
 }

@@ -12,7 +12,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aegis_backfill::job::control::{Status, status};
-use aegis_backfill::job::{BatchSize, Connecting, JobError, Ports, Report, Spec, Who, Write, run};
+use aegis_backfill::job::{
+    AtPause, BatchSize, Connecting, JobError, Ports, Report, Spec, Who, Write, run,
+};
 use aegis_backfill::throttle::Limits;
 use aegis_backfill::{SCHEMA, sync};
 use aegis_catalog::Name;
@@ -115,6 +117,7 @@ pub(crate) async fn limited(
         connect: &connect(db.url()),
         limits: &|| Ok(limits.clone()),
         wait: BOUND,
+        at_pause: AtPause::Waits,
     };
     run(ports, spec, &who(), told).await
 }
@@ -131,6 +134,7 @@ pub(crate) fn beside(
             connect: &connect(url),
             limits: &|| Ok(limits.lock().unwrap().clone()),
             wait: BOUND,
+            at_pause: AtPause::Waits,
         };
         run(ports, &spec, &who(), &mut |_| {}).await
     })

@@ -19,7 +19,8 @@ struct Target {
     ro: String,
 }
 
-const TABLES: [&str; 2] = [
+const TABLES: [&str; 3] = [
+    include_str!("../../../schema/0001_ledger.sql"),
     include_str!("../../../schema/0003_switch.sql"),
     include_str!("../../../schema/0004_contract.sql"),
 ];

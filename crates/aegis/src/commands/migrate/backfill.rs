@@ -171,7 +171,7 @@ async fn moved(arguments: &RunArguments, place: &Place<'_>) -> Result<Exit, Fail
     let (stop, stops) = super::run::stop()?;
     let wait = arguments.by.wait();
     let ended = tokio::select! {
-        ended = data::backfill(&session, change, &who, wait, &mut told) => ended,
+        ended = data::backfill(&session, change, &who, data::Patience::of_a_command(wait), &mut told) => ended,
         // A batch that is not committed has changed nothing.
         () = super::run::stopped(stops) => Err(RunError::Interrupted),
     };

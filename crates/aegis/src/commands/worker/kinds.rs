@@ -121,6 +121,7 @@ impl KindArguments {
         &self,
         mut builder: WorkerBuilder,
         queues: &[String],
+        release: &str,
         may_call_private: bool,
     ) -> Result<(WorkerBuilder, Vec<String>), Failure> {
         if !self.programs.leave_room_for_own() {
@@ -162,7 +163,7 @@ impl KindArguments {
                     (name, _) if super::examples::NAMES.contains(&name) => {
                         super::examples::add(builder, name, self.letters_url.as_deref(), options)
                     }
-                    (BACKFILL, _) => self.moves.add_to(builder, options)?,
+                    (BACKFILL, _) => self.moves.add_to(builder, options, release)?,
                     (NOOP, _) => builder.handler_with(handler_fn(NOOP, noop), options),
                     (SLEEP, _) => builder.handler_with(handler_fn(SLEEP, sleep), options),
                     _ => builder.handler_with(

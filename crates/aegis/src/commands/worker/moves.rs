@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use aegis_backfill::job::{JobError, Who};
+use aegis_backfill::job::{AtPause, JobError, Who};
 use aegis_migrate::change::{Change, ChangeId, Phase, PhaseOf};
 use aegis_migrate::run::{RunError, data};
 use aegis_migrate::session::Direct;
@@ -33,6 +33,8 @@ pub(super) const BACKFILL: &str = "aegis.backfill";
 const WAIT: Duration = Duration::from_secs(5);
 /// How long it is postponed then, and while something that must come before is missing.
 const LATER: Duration = Duration::from_secs(30);
+/// How long while a person has paused the job: its slot is somebody else's meanwhile.
+const PAUSED: Duration = Duration::from_secs(15);
 
 #[derive(Debug, Clone, Args)]
 pub(super) struct MoveArguments {
@@ -54,6 +56,8 @@ pub(super) struct MoveArguments {
 struct Target {
     dir: PathBuf,
     config: Config,
+    /// The worker's, for the job's row.
+    release: String,
 }
 
 #[derive(Debug, Deserialize)]
@@ -68,6 +72,7 @@ impl MoveArguments {
         &self,
         builder: WorkerBuilder,
         options: HandlerOptions,
+        release: &str,
     ) -> Result<WorkerBuilder, Failure> {
         let (Some(dir), Some(url)) = (&self.migrate_dir, &self.migrate_database_url) else {
             return Err(Failure::new(
@@ -80,6 +85,7 @@ impl MoveArguments {
         let target = Arc::new(Target {
             dir: dir.clone(),
             config,
+            release: release.to_owned(),
         });
         let handler = handler_fn(BACKFILL, move |ctx, input| {
             backfill(ctx, input, Arc::clone(&target))
@@ -102,7 +108,7 @@ async fn backfill(ctx: TaskContext, input: Input, target: Arc<Target>) -> Result
     let who = Who {
         run: ctx.task_id().simple().to_string()[20..].to_owned(),
         by: format!("task {}", ctx.task_id()),
-        release: "none".to_owned(),
+        release: target.release.clone(),
     };
     let name = format!("aegis backfill/{}", who.run);
     let session = on_target::session(&target.config, &name)
@@ -110,7 +116,11 @@ async fn backfill(ctx: TaskContext, input: Input, target: Arc<Target>) -> Result
         .map_err(|error| TaskError::retryable("no_connection", chain(&error)))?;
     expanded(&set, change, &session).await?;
     let mut told = |_: &Value| ctx.progress();
-    let work = data::backfill(&session, change, &who, WAIT, &mut told);
+    let patience = data::Patience {
+        wait: WAIT,
+        at_pause: AtPause::Ends,
+    };
+    let work = data::backfill(&session, change, &who, patience, &mut told);
     match ctx.unless_cancelled(work).await? {
         Ok(report) => Ok(json!({
             "change": input.change,
@@ -172,6 +182,7 @@ fn ended(error: &RunError) -> TaskError {
     };
     match job {
         JobError::Busy { .. } | JobError::Fenced { .. } => TaskError::snooze(LATER),
+        JobError::Paused { .. } => TaskError::snooze(PAUSED),
         JobError::Precondition(_) => TaskError::terminal("precondition", said),
         JobError::OtherSpec { .. } => TaskError::terminal("other_backfill", said),
         JobError::Cancelled { .. } => TaskError::terminal("backfill_cancelled", said),

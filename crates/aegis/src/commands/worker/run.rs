@@ -195,7 +195,12 @@ pub(super) async fn work(
     };
     let (builder, mut names): (WorkerBuilder, Vec<String>) = arguments
         .kinds
-        .add_to(builder, &arguments.queue, arguments.allow_private_addresses)
+        .add_to(
+            builder,
+            &arguments.queue,
+            &arguments.release,
+            arguments.allow_private_addresses,
+        )
         .await?;
     let (builder, of_programs) = programs::add_to(builder, &arguments.queue, &programs);
     names.extend(of_programs);

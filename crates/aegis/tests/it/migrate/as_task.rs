@@ -53,6 +53,8 @@ fn worker(place: &Place, folder: &Folder, target: &TestDb) -> Child {
             "aegis.backfill",
             "--lease-ttl-ms",
             "1500",
+            "--release",
+            "shop-7",
             "--migrate-dir",
         ],
     );
@@ -140,6 +142,76 @@ async fn process_a_backfill_task_that_cannot_work_says_why() {
         shown(&place, &early).await["snoozes"].as_i64() > Some(0)
     })
     .await;
+    worker.kill().unwrap();
+    worker.wait().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn process_a_backfill_task_leaves_its_slot_while_the_job_is_paused_and_ends_with_it() {
+    let _slot = process_slot();
+    let (place, folder, target) = (Place::new().await, folder(), target().await);
+    folder.json(None, &["seal"]).await;
+    let run = async |words: &[&str]| {
+        let ran = folder.run(Some(&target.url()), words).await;
+        assert_eq!(ran.code, 0, "{words:?}: {ran:?}");
+    };
+    run(&["run", "--phase", "expand"]).await;
+    target
+        .admin
+        .batch_execute(&format!(
+            "INSERT INTO app.t (id) SELECT generate_series(1, {ROWS})"
+        ))
+        .await
+        .unwrap();
+    let input = json!({ "change": ID }).to_string();
+    let submit = async || place.submit(&["aegis.backfill", "--input", &input]).await;
+    let task = submit().await;
+    let mut worker = worker(&place, &folder, &target);
+    let moved = "SELECT coalesce(sum(times), 0)::bigint FROM app.t";
+    wait_until("some rows are moved", BOUND, async || {
+        number(&target, moved).await > 0
+    })
+    .await;
+    run(&["backfill", "pause", ID, "--reason", "the sale"]).await;
+    // Not a running one that waits: its slot is somebody else's.
+    wait_until("it is postponed", BOUND, async || {
+        let shown = shown(&place, &task).await;
+        shown["snoozes"].as_i64() > Some(0) && shown["state"] != "running"
+    })
+    .await;
+    let here = number(&target, moved).await;
+    assert!(here < ROWS, "it was done before it was paused");
+    let of_worker =
+        "SELECT count(*) FROM aegis_migrate.backfill WHERE release = 'shop-7' AND state = 'paused'";
+    assert_eq!(number(&target, of_worker).await, 1);
+    // Begun anew while it is paused: postponed at once, with the epoch as it was.
+    let snoozes = shown(&place, &task).await["snoozes"].as_i64();
+    let epoch = "SELECT epoch FROM aegis_migrate.backfill";
+    let before = number(&target, epoch).await;
+    place.json(&["task", "run-now", &task]).await;
+    wait_until("it is postponed again", BOUND, async || {
+        shown(&place, &task).await["snoozes"].as_i64() > snoozes
+    })
+    .await;
+    assert_eq!(number(&target, epoch).await, before);
+    assert_eq!(number(&target, moved).await, here);
+    run(&["backfill", "cancel", ID, "--reason", "not today"]).await;
+    place.json(&["task", "run-now", &task]).await;
+    wait_until("it is given up", BOUND, async || {
+        shown(&place, &task)
+            .await
+            .to_string()
+            .contains("backfill_cancelled")
+    })
+    .await;
+    run(&["backfill", "retry", ID, "--reason", "now"]).await;
+    let task = submit().await;
+    wait_until("the task is done", BOUND, async || {
+        shown(&place, &task).await["state"] == "succeeded"
+    })
+    .await;
+    let wrong = "SELECT count(*) FROM app.t WHERE times <> 1";
+    assert_eq!(number(&target, wrong).await, 0);
     worker.kill().unwrap();
     worker.wait().unwrap();
 }
