@@ -213,6 +213,61 @@ async fn a_live_table_tells_its_size_and_a_small_one_is_no_finding() {
     assert!(totals(&judged).contains("1 may not run where they stand"));
 }
 
+#[test]
+fn base_knows_edited_lines_of_the_lock_and_contracts_that_came_with_their_expand() {
+    let place = tempfile::tempdir().unwrap();
+    let at = place.path();
+    let root = at.join("migrations");
+    let change = |id: &str, more: &str| {
+        let toml = format!(
+            "format = 1\nid = \"{id}\"\nschema = \"app\"\n[expand]\nsql = \"expand.sql\"\n{more}"
+        );
+        write(&root, &format!("{id}/change.toml"), toml);
+    };
+    let seal = |edited: &[&str]| {
+        let set = aegis_migrate::set::Set::read(&root).unwrap();
+        let edited: Vec<_> = edited.iter().map(|at| at.parse().unwrap()).collect();
+        let sealed = aegis_migrate::seal::prepare(&set, &edited).unwrap();
+        aegis_migrate::seal::write(&root, &sealed.lock).unwrap();
+    };
+    let (a, b) = ("20261129T1030_a", "20261129T1031_b");
+    change(a, "");
+    write(
+        &root,
+        &format!("{a}/expand.sql"),
+        "CREATE TABLE t (id bigint);\n",
+    );
+    seal(&[]);
+    git(at, &["init", "-q"]);
+    git(at, &["add", "."]);
+    git(at, &["commit", "-qm", "one"]);
+    let of = || run(&input(&root), Some(&Since::new("HEAD")), UNKNOWN).unwrap();
+    assert_eq!(of(), []);
+    write(
+        &root,
+        &format!("{a}/expand.sql"),
+        "CREATE TABLE t (id int);\n",
+    );
+    seal(&[&format!("{a}:expand")]);
+    let judged = of();
+    assert_eq!(judged[0].rules, ["edited-history"], "{judged:?}");
+    assert!(judged[0].file.ends_with("migrations.lock"), "{judged:?}");
+    git(at, &["checkout", "-q", "."]);
+    let contract =
+        "[contract]\nsql = \"contract.sql\"\nobserve = \"72h\"\nevidence = [\"dependents\"]\n";
+    change(b, contract);
+    write(
+        &root,
+        &format!("{b}/expand.sql"),
+        "CREATE TABLE u (id bigint);\n",
+    );
+    write(&root, &format!("{b}/contract.sql"), "DROP TABLE t;\n");
+    seal(&[]);
+    let judged = of();
+    assert_eq!(judged[0].rules, ["contract-own-commit"], "{judged:?}");
+    assert_eq!(refused(&judged).len(), 1, "{judged:?}");
+}
+
 #[tokio::test]
 async fn the_key_of_a_backfill_that_leaves_rows_out_is_found_with_its_line() {
     let db = TestDb::empty().await;

@@ -24,6 +24,10 @@ pub(crate) struct DevArguments {
 
 pub(crate) async fn run(arguments: &DevArguments, place: &Place<'_>) -> Result<Exit, Failure> {
     let set = Set::read(&place.dir)?;
+    // What no run would take is not for a developer's server either: it would act on all of it, or leave a transaction open.
+    let mut phases: Vec<_> = set.lock.lines.iter().map(|line| line.at.clone()).collect();
+    phases.extend(set.unsealed());
+    super::seal::fit(&set, &phases, false)?;
     let mut client = connect(place.database.direct()?).await?;
     let actor = find::actor(None);
     let done = dev::follow(&mut client, &set, arguments.mark.as_deref(), &actor).await?;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use aegis_catalog::Structure;
 use aegis_migrate::change::{PhaseOf, Problem, Problems};
-use aegis_migrate::seal::{self, Seal};
+use aegis_migrate::seal;
 use aegis_migrate::set::Set;
 use aegis_migrate::shadow::{self, Private, ServerOptions, ShadowError};
 use clap::Args;
@@ -93,7 +93,8 @@ pub(crate) async fn run(arguments: &SealArguments, place: &Place<'_>) -> Result<
             ),
         ));
     }
-    fit(&set, &sealed)?;
+    let meant: Vec<PhaseOf> = sealed.added.iter().chain(&sealed.edited).cloned().collect();
+    fit(&set, &meant, true)?;
     let mut after = set.clone();
     after.lock = sealed.lock.clone();
     let structures = arguments.replay.structures(&after).await?;
@@ -156,10 +157,10 @@ pub(crate) async fn run(arguments: &SealArguments, place: &Place<'_>) -> Result<
     Ok(Exit::Done)
 }
 
-/// What is sealed anew holds nothing that no run would take.
-fn fit(set: &Set, sealed: &Seal) -> Result<(), Failure> {
-    let phases: Vec<PhaseOf> = sealed.added.iter().chain(&sealed.edited).cloned().collect();
-    let unfit = aegis_migrate::lint::unfit(set, &phases)?;
+/// These phases hold nothing that no run would take; where they are sealed, each does something.
+pub(super) fn fit(set: &Set, phases: &[PhaseOf], is_sealing: bool) -> Result<(), Failure> {
+    let mut unfit = aegis_migrate::lint::unfit(set, phases)?;
+    unfit.retain(|one| is_sealing || !one.rules.contains(&"empty-file"));
     if unfit.is_empty() {
         return Ok(());
     }

@@ -46,6 +46,16 @@ async fn process_a_marked_database_follows_the_folder_after_every_edit() {
         .await
         .unwrap();
 
+    folder.change(B, "BEGIN;\nALTER TABLE users ADD COLUMN name text;\n");
+    let ran = folder.run(url, &["dev"]).await;
+    assert!(
+        ran.code == 3
+            && ran
+                .stderr
+                .contains("expand.sql:1: [transaction-in-file] BEGIN"),
+        "{ran:?}"
+    );
+    assert_eq!(columns(&db).await, ["id"]);
     // One more keeps the rows; nothing new is nothing.
     folder.change(B, "ALTER TABLE users ADD COLUMN name text;\n");
     let done = folder.json(url, &["dev"]).await;
