@@ -12,6 +12,7 @@ mod index;
 mod objects;
 mod partition;
 mod rights;
+mod signature;
 mod table;
 mod types;
 mod user_type;
@@ -96,6 +97,7 @@ pub fn judge(files: &[SourceFile], context: &Context<'_>) -> Report {
         world.begins(
             again::made_by(&file.script.statements, &world),
             again::views_of(&file.script.statements, &world),
+            signature::made_by(&file.script.statements, &world),
         );
         let mut boundaries = files::Boundaries::new(file, transaction);
         for statement in &file.script.statements {
@@ -228,6 +230,7 @@ fn statement_of(
     let outer = std::mem::replace(&mut world.only, statement.is_only());
     hold::judge(world, statement, found);
     version::judge(world, statement, found);
+    signature::judge(world, statement, found);
     objects::judge(world, statement, transaction, found);
     world.only = outer;
     if inside {

@@ -58,6 +58,8 @@ pub(in crate::judge) struct World<'a> {
     views_to_come: BTreeMap<Name, Vec<String>>,
     /// Tables of this file's CREATE TABLE IF NOT EXISTS: nobody knows whether they were there.
     perhaps: BTreeSet<Name>,
+    /// How the functions that this file makes are called.
+    functions_to_come: BTreeMap<Name, Vec<crate::judge::signature::Arity>>,
     /// Schemas that this file makes.
     new_schemas: BTreeSet<String>,
     /// Unique indexes on columns that the set made, with their columns.
@@ -143,6 +145,7 @@ impl<'a> World<'a> {
             views: BTreeMap::new(),
             views_to_come: BTreeMap::new(),
             perhaps: BTreeSet::new(),
+            functions_to_come: BTreeMap::new(),
             new_schemas: BTreeSet::new(),
             indexes: BTreeMap::new(),
             told_types: BTreeSet::new(),
@@ -178,9 +181,11 @@ impl<'a> World<'a> {
         &mut self,
         made: BTreeMap<crate::judge::again::Made, usize>,
         views: BTreeMap<Name, Vec<String>>,
+        functions: BTreeMap<Name, Vec<crate::judge::signature::Arity>>,
     ) {
         self.again = made;
         self.views_to_come = views;
+        self.functions_to_come = functions;
     }
 
     /// One of those was made.
@@ -270,6 +275,16 @@ impl<'a> World<'a> {
             && self.tables.get(&name).is_some_and(|known| {
                 !known.whole || columns.iter().all(|one| known.columns.contains_key(one))
             })
+    }
+
+    /// How the functions of this name that this file makes are called.
+    pub(in crate::judge) fn functions_to_come(
+        &self,
+        name: &QualifiedName,
+    ) -> &[crate::judge::signature::Arity] {
+        self.functions_to_come
+            .get(&self.name(name))
+            .map_or(&[], Vec::as_slice)
     }
 
     pub(in crate::judge) fn made_schema(&mut self, name: &str) {

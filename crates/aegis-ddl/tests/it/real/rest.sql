@@ -118,3 +118,15 @@ COMMIT;
 -- >>> D:disable-trigger triggers: off, and another one on
 ALTER TABLE orders DISABLE TRIGGER audit_orders;
 ALTER TABLE orders ENABLE TRIGGER other;
+-- >>> D:replace-function functions: dropped, and made with one more argument
+DROP FUNCTION IF EXISTS price(integer);
+CREATE FUNCTION price(book integer, vat numeric) RETURNS numeric LANGUAGE sql AS $$ SELECT 1 $$;
+-- >>> A functions: dropped, and made with one that may be left out
+DROP FUNCTION IF EXISTS price(integer);
+CREATE FUNCTION price(book integer, vat numeric DEFAULT 0.2) RETURNS numeric LANGUAGE sql AS $$ SELECT 1 $$;
+-- >>> A functions: dropped, and made with another result
+DROP FUNCTION price(integer);
+CREATE OR REPLACE FUNCTION price(book integer, OUT net numeric, OUT gross numeric) LANGUAGE sql AS $$ SELECT 1, 2 $$;
+-- >>> D:drop-object functions: dropped, and another one made
+DROP FUNCTION price(integer);
+CREATE FUNCTION price_of(book integer) RETURNS numeric LANGUAGE sql AS $$ SELECT 1 $$;
