@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use aegis_catalog::{Catalog, Scope, quote, read, read_within};
+use aegis_catalog::{Catalog, Name, Scope, quote, read, read_within};
 use aegis_ddl::{Class, Context, Form, SourceFile, Statement, Verdict, judge};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, Transaction};
@@ -13,7 +13,7 @@ use super::{Ladder, RunError, Work, aside};
 use crate::change::Phase;
 use crate::contract::gate::{Gate, GateError};
 use crate::ledger::{self, LedgerName, StepState, Who};
-use crate::structure::{Reach, before};
+use crate::structure::{Before, Reach, before};
 
 /// How long a scan may take that is short only because its table is small (16 MiB, measured under the lock).
 const SMALL: Duration = Duration::from_secs(1);
@@ -230,9 +230,7 @@ async fn inside(
         transaction.batch_execute(&settings).await.map_err(at(0))?;
     }
     for (index, work) in works.iter().enumerate() {
-        let decided = decide(transaction, work, fresh).await?;
-        let reach = Reach::of(work.statement, work.schema);
-        let before = before(transaction, &reach).await?;
+        let (decided, before) = looked(transaction, work, fresh).await?;
         let limit = if fresh {
             Duration::ZERO
         } else {
@@ -343,15 +341,18 @@ impl Decided {
 }
 
 /// What a statement names in the catalog.
+fn named(work: &Work<'_>) -> Vec<Name> {
+    let touched = work.statement.touches().into_iter();
+    let touched = touched.flat_map(|one| std::iter::once(one.name).chain(one.on));
+    let locked = work.statement.locks().into_iter().map(|lock| lock.relation);
+    touched
+        .chain(locked)
+        .map(|name| name.resolve(work.schema))
+        .collect()
+}
+
 fn scope(work: &Work<'_>) -> Scope {
-    let names = work
-        .statement
-        .touches()
-        .into_iter()
-        .flat_map(|one| std::iter::once(one.name).chain(one.on))
-        .chain(work.statement.locks().into_iter().map(|lock| lock.relation))
-        .map(|name| name.resolve(work.schema));
-    Scope::objects(names)
+    Scope::objects(named(work))
 }
 
 fn judged(work: &Work<'_>, catalog: Option<&Catalog>, fresh: bool) -> Option<Verdict> {
@@ -399,6 +400,26 @@ pub(super) async fn decide(
     }
     let catalog = read_within(transaction, &scope(work)).await?;
     decided(work, Some(catalog), fresh)
+}
+
+/// [`decide`], and what the statement will touch as it is before it: one reading for both where it is known what that is.
+async fn looked(
+    transaction: &Transaction<'_>,
+    work: &Work<'_>,
+    fresh: bool,
+) -> Result<(Decided, Before), RunError> {
+    let reach = Reach::of(work.statement, work.schema);
+    let (Reach::Objects(names), None) = (&reach, work.generated) else {
+        let decided = decide(transaction, work, fresh).await?;
+        return Ok((decided, before(transaction, &reach).await?));
+    };
+    let names: Vec<Name> = named(work)
+        .into_iter()
+        .chain(names.iter().cloned())
+        .collect();
+    let catalog = read_within(transaction, &Scope::objects(names.iter().cloned())).await?;
+    let before = Before::seen(Reach::Objects(names), catalog.structure());
+    Ok((decided(work, Some(catalog), fresh)?, before))
 }
 
 /// The class, with what was read.

@@ -27,16 +27,19 @@ pub async fn before<C: GenericClient + Sync>(
     client: &C,
     reach: &Reach,
 ) -> Result<Before, StructureError> {
-    let structure = look(client, reach).await?;
-    let mut reach = reach.clone();
-    if let Reach::Objects(names) = &mut reach {
-        // What hangs on it now may be gone with it: CASCADE.
-        names.extend(holders(&structure));
-    }
-    Ok(Before { reach, structure })
+    Ok(Before::seen(reach.clone(), look(client, reach).await?))
 }
 
 impl Before {
+    /// Of a structure that was read of this reach already, in the step's transaction.
+    pub(crate) fn seen(mut reach: Reach, structure: Structure) -> Self {
+        if let Reach::Objects(names) = &mut reach {
+            // What hangs on it now may be gone with it: CASCADE.
+            names.extend(holders(&structure));
+        }
+        Self { reach, structure }
+    }
+
     /// Records what the step did, in the caller's transaction: with the step's verdict, or not at all. It is called from within
     /// the step's transaction, or after it for a step without one. `step` is the ledger's name of the step.
     ///

@@ -12,8 +12,9 @@ use aegis_testkit::{TestDb, wait_until};
 use tokio_postgres::NoTls;
 use tokio_postgres::config::Config;
 
+use crate::folder::Folder;
 use crate::proxy::{Frame, Place, Proxy};
-use crate::run::{ladder, ran, set, used};
+use crate::run::{ladder, ran, sealed, set, used};
 
 const BOUND: Duration = Duration::from_secs(30);
 /// More than a run has; a loop that does not end is a failure.
@@ -119,6 +120,44 @@ async fn a_run_that_loses_its_connection_at_any_commit_is_ended_by_the_next() {
             assert!(number < COMMITS_MAX);
         }
         assert!(number > 8, "only {number} commits were cut");
+    }
+}
+
+/// The expand of [`two_phases`] as one transaction.
+fn atomic() -> Set {
+    let plain = two_phases();
+    let mut folder = Folder::default();
+    for (id, change) in &plain.changes {
+        let toml = format!(
+            "format = 1\nid = \"{id}\"\nschema = \"app\"\n[expand]\nsql = \"expand.sql\"\natomic = true\ncompatible = [{{ rule = \"add-column\", reason = \"clients name their columns\" }}]\n[migrate]\nsql = \"migrate.sql\"\n"
+        );
+        folder = folder.with(&format!("{id}/change.toml"), toml);
+        for name in ["expand.sql", "migrate.sql"] {
+            let text = change.file(name).unwrap().text.clone();
+            folder = folder.with(&format!("{id}/{name}"), text);
+        }
+    }
+    sealed(&folder)
+}
+
+#[tokio::test]
+async fn a_run_of_an_atomic_file_that_loses_its_connection_at_any_commit_is_ended_by_the_next() {
+    let set = atomic();
+    let db = stage().await;
+    let proxy = Proxy::before(&db, Frame::Commit, 0, Place::Before).await;
+    ran_through(&proxy.config, &set, Phase::Expand)
+        .await
+        .unwrap();
+    let commits = proxy.seen();
+    assert!(commits > 3, "only {commits}");
+    for number in 1..=commits {
+        // By turns: one transaction has no third outcome.
+        let place = if number % 2 == 0 {
+            Place::Before
+        } else {
+            Place::Replied
+        };
+        assert!(cut(&set, Frame::Commit, number, place).await);
     }
 }
 
