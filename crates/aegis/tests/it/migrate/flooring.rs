@@ -118,7 +118,10 @@ async fn process_a_worker_that_does_not_know_a_closed_contract_claims_nothing_mo
     let done = place.json(&noop).await;
     assert_eq!(done["state"], "succeeded");
 
-    ok(&["contract", "close", ID]).await;
+    let closed = newer.run(Some(&url), &["contract", "close", ID]).await;
+    assert_eq!(closed.code, 0, "{closed:?}");
+    // Its contract names no role that would lose anything, which is told.
+    assert!(closed.stderr.contains("only the floor"), "{closed:?}");
     let ended = old.ended().await;
     assert_eq!(ended.code, 19, "{ended:?}");
     assert!(ended.stderr.contains(ID), "{ended:?}");

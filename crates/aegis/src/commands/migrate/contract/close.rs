@@ -43,7 +43,7 @@ pub(super) async fn close(
     approvers: &Path,
 ) -> Result<Exit, Failure> {
     let set = Set::read(&place.dir)?;
-    super::subject(&set, &arguments.id)?;
+    let subject = super::subject(&set, &arguments.id)?;
     // Without it nothing after the door could go on.
     let keyring = keyring(approvers)?;
     let mut held = arguments.by.held(place).await?;
@@ -54,6 +54,11 @@ pub(super) async fn close(
         &arguments.id,
         &closed.map_err(|error| failure(&error))?,
     );
+    if subject.contract.revoke_from.is_empty() {
+        note(
+            "[contract] revoke_from names no role, so nobody has lost the old side: only the floor is raised, which programs must ask for",
+        );
+    }
     note(&format!(
         "next: `aegis migrate contract status {}` tells what is still missing",
         arguments.id

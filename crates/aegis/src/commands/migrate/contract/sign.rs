@@ -127,6 +127,10 @@ pub(super) async fn attest(
         ],
         &json!({ "fact": attestation.need, "by": by, "until": attestation.until, "reason": attestation.reason }),
     );
+    note(&format!(
+        "next: `aegis migrate contract status {}` tells what is still missing",
+        subject.id
+    ));
     Ok(Exit::Done)
 }
 
@@ -209,6 +213,18 @@ pub(super) async fn approve(
         ],
         &json!({ "approval": named, "signed_by": signed, "still_needed": missing, "document": approval }),
     );
+    note(&if missing == 0 {
+        format!(
+            "next: `aegis migrate contract run {} --approval {named}`",
+            subject.id
+        )
+    } else {
+        format!(
+            "next: {missing} more of {} sign it: `aegis migrate contract approve {} --key FILE --file {named}`",
+            approval.approvers.join(", "),
+            subject.id
+        )
+    });
     Ok(Exit::Done)
 }
 

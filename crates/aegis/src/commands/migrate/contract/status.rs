@@ -53,7 +53,7 @@ pub(super) async fn run(
         note(&format!("attempt {} was done at {at}", attempt.number));
         return Ok(Exit::Done);
     }
-    let why = keyring.as_ref().err().map(ToString::to_string);
+    let why = keyring.as_ref().err().map(why_none);
     let keyring = keyring.unwrap_or_else(|_| Keyring::absent());
     let facts = judge::facts(&client, &subject, &attempt, &keyring)
         .await
@@ -79,6 +79,11 @@ pub(super) async fn run(
     })
 }
 
+/// Why there is no file of approvers, as part of a sentence.
+fn why_none(failure: &Failure) -> String {
+    failure.to_string().trim_start_matches("error: ").to_owned()
+}
+
 /// The command that comes next.
 fn next(id: &str, blocks: &[Need]) -> String {
     let watched = |need: &&Need| need.is_watched() && need.is_seen_here();
@@ -102,7 +107,7 @@ async fn open(
     keyring: Result<Keyring, Failure>,
     place: &Place<'_>,
 ) -> Result<Exit, Failure> {
-    let why = keyring.as_ref().err().map(ToString::to_string);
+    let why = keyring.as_ref().err().map(why_none);
     let read = match (&keyring, &why) {
         (Ok(keyring), _) => Ok(keyring),
         (Err(_), why) => Err(why.as_deref().unwrap_or_default()),
