@@ -131,6 +131,22 @@ pub(super) fn views_of(statements: &[Statement], world: &World<'_>) -> BTreeMap<
         .collect()
 }
 
+/// Constraints that statements drop, by table.
+pub(super) fn drops_of(statements: &[Statement], world: &World<'_>) -> BTreeMap<Name, Vec<String>> {
+    let mut drops: BTreeMap<Name, Vec<String>> = BTreeMap::new();
+    for statement in statements {
+        if let Form::AlterTable { table, actions } = &statement.form {
+            for action in actions {
+                if let Action::DropConstraint { constraint, .. } = action {
+                    let of = drops.entry(world.name(table)).or_default();
+                    of.push(constraint.clone());
+                }
+            }
+        }
+    }
+    drops
+}
+
 /// What a DROP of something that comes again says. False: it is judged as every other DROP.
 pub(super) fn judge(
     world: &World<'_>,

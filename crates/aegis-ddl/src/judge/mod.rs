@@ -99,6 +99,7 @@ pub fn judge(files: &[SourceFile], context: &Context<'_>) -> Report {
             again::views_of(&file.script.statements, &world),
             signature::made_by(&file.script.statements, &world),
         );
+        world.will_drop(again::drops_of(&file.script.statements, &world));
         let mut boundaries = files::Boundaries::new(file, transaction);
         for statement in &file.script.statements {
             let at = boundaries.of(statement);

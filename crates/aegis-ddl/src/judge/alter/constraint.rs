@@ -26,6 +26,20 @@ pub(super) fn set_not_null(
         );
         return;
     }
+    if let Some(check) = world.seems_proven_by(table, column) {
+        let unless = format!(
+            "{check}, which is dropped below, is a valid CHECK ({column} IS NOT NULL) (--database or --catalog tells)"
+        );
+        let message = format!("every row of {table} is checked for {column}");
+        found.push_unless(
+            "set-not-null-scan",
+            Class::B,
+            Level::Warning,
+            message,
+            unless,
+        );
+        return;
+    }
     if !world.is_small(table) {
         let message = format!("every row of {table} is checked for {column}");
         if world.may_be_proven() {
@@ -272,6 +286,16 @@ pub(super) fn drop_constraint(
     }
     // A CHECK that the set made to prove NOT NULL, or that nobody relied on yet.
     if world.is_scaffold(table, constraint) {
+        return;
+    }
+    if world.is_hint(table, constraint) {
+        found.push_unless(
+            "drop-constraint",
+            Class::D,
+            Level::Warning,
+            format!("what {constraint} kept true of {table} no longer holds"),
+            "it said NOT NULL, which the column says now",
+        );
         return;
     }
     let made = again::Made::constraint(world, table, constraint);

@@ -104,7 +104,10 @@ fn remember(world: &mut World<'_>, table: &QualifiedName, action: &Action, trans
             world.dropped_column(table, column);
         }
         Action::SetType { column, to, .. } => world.said_column(table, column, to),
-        Action::SetNotNull { column } => world.said_not_null(table, column, true),
+        Action::SetNotNull { column } => {
+            world.hinted(table, column);
+            world.said_not_null(table, column, true);
+        }
         Action::DropNotNull { column } => world.said_not_null(table, column, false),
         Action::RenameTable { to } => world.renamed(table, to),
         _ => {}

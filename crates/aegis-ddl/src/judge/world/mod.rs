@@ -60,6 +60,10 @@ pub(in crate::judge) struct World<'a> {
     perhaps: BTreeSet<Name>,
     /// How the functions that this file makes are called.
     functions_to_come: BTreeMap<Name, Vec<crate::judge::signature::Arity>>,
+    /// Constraints that later statements of this file drop.
+    drops_to_come: BTreeMap<Name, Vec<String>>,
+    /// Constraints that are dropped right after the SET NOT NULL that they seem to prove.
+    hints: BTreeSet<(Name, String)>,
     /// Schemas that this file makes.
     new_schemas: BTreeSet<String>,
     /// Unique indexes on columns that the set made, with their columns.
@@ -146,6 +150,8 @@ impl<'a> World<'a> {
             views_to_come: BTreeMap::new(),
             perhaps: BTreeSet::new(),
             functions_to_come: BTreeMap::new(),
+            drops_to_come: BTreeMap::new(),
+            hints: BTreeSet::new(),
             new_schemas: BTreeSet::new(),
             indexes: BTreeMap::new(),
             told_types: BTreeSet::new(),

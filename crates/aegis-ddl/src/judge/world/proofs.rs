@@ -1,5 +1,7 @@
 //! What is true for every row: valid CHECKs, NOT NULL, and what was added NOT VALID and validated since.
 
+use std::collections::BTreeMap;
+
 use aegis_catalog::Name;
 
 use super::{Known, NotValid, World};
@@ -7,6 +9,43 @@ use crate::form::Term;
 use crate::name::QualifiedName;
 
 impl World<'_> {
+    pub(in crate::judge) fn will_drop(&mut self, drops: BTreeMap<Name, Vec<String>>) {
+        self.drops_to_come = drops;
+        self.hints.clear();
+    }
+
+    /// A constraint that this file drops later and whose name says that it proves NOT NULL of the column: the last step of the safe
+    /// way, whose CHECK an earlier deployment made. Only where nobody knows what it says.
+    pub(in crate::judge) fn seems_proven_by(
+        &self,
+        table: &QualifiedName,
+        column: &str,
+    ) -> Option<&str> {
+        let name = self.name(table);
+        let says = |one: &&String| {
+            let lower = one.to_ascii_lowercase();
+            let is_told = self.not_valid.contains_key(&(name.clone(), (*one).clone()));
+            !is_told
+                && (lower.contains("null") || lower.contains("present"))
+                && lower.contains(&column.to_ascii_lowercase())
+        };
+        let drops = self.drops_to_come.get(&name)?;
+        let found = drops.iter().find(says)?;
+        self.catalog.is_none().then_some(found.as_str())
+    }
+
+    /// SET NOT NULL of it was seen.
+    pub(in crate::judge) fn hinted(&mut self, table: &QualifiedName, column: &str) {
+        if let Some(constraint) = self.seems_proven_by(table, column).map(str::to_owned) {
+            self.hints.insert((self.name(table), constraint));
+        }
+    }
+
+    pub(in crate::judge) fn is_hint(&self, table: &QualifiedName, constraint: &str) -> bool {
+        self.hints
+            .contains(&(self.name(table), constraint.to_owned()))
+    }
+
     /// DROP CONSTRAINT: what it said of every row need no longer hold.
     pub(in crate::judge) fn dropped_constraint(&mut self, table: &QualifiedName, constraint: &str) {
         let name = self.name(table);
@@ -28,6 +67,9 @@ impl World<'_> {
         let columns = self.relation(table).into_iter().flat_map(|of| &of.columns);
         for column in columns.filter(|one| one.not_null_constraint.as_deref() == Some(constraint)) {
             self.nullable.insert((name.clone(), column.name.clone()));
+        }
+        if let Some(drops) = self.drops_to_come.get_mut(&name) {
+            drops.retain(|one| one != constraint);
         }
         self.dropped.insert((name, constraint.to_owned()));
     }

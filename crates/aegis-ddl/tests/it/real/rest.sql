@@ -130,3 +130,14 @@ CREATE OR REPLACE FUNCTION price(book integer, OUT net numeric, OUT gross numeri
 -- >>> D:drop-object functions: dropped, and another one made
 DROP FUNCTION price(integer);
 CREATE FUNCTION price_of(book integer) RETURNS numeric LANGUAGE sql AS $$ SELECT 1 $$;
+-- >>> A proven: the last step of the safe way, alone
+ALTER TABLE users ALTER COLUMN name SET NOT NULL;
+ALTER TABLE users DROP CONSTRAINT users_name_null;
+-- >>> B:set-not-null-scan proven: a constraint of another column goes
+ALTER TABLE users ALTER COLUMN name SET NOT NULL;
+ALTER TABLE users DROP CONSTRAINT users_mail_null;
+-- >>> B:set-not-null-scan proven: it goes too early
+ALTER TABLE users DROP CONSTRAINT users_name_null;
+ALTER TABLE users ALTER COLUMN name SET NOT NULL;
+-- >>> B:set-not-null-scan proven: it goes in the same statement, and the server drops first
+ALTER TABLE users ALTER COLUMN name SET NOT NULL, DROP CONSTRAINT users_name_null;
