@@ -8,5 +8,6 @@ mod hollow;
 mod job;
 mod pass;
 mod planted;
+mod standby;
 mod sync;
 mod throttle;
