@@ -39,7 +39,8 @@ impl MovedRows {
         let line = text.lines().position(|line| {
             let line = line.trim();
             if line.starts_with('[') {
-                section = line.split('#').next().unwrap_or_default().trim().to_owned();
+                let head = line.split('#').next().unwrap_or_default().trim();
+                head.clone_into(&mut section);
             }
             let key = line.split('=').next().unwrap_or_default().trim();
             section == "[backfill]" && key == "key"
