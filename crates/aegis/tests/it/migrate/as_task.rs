@@ -188,7 +188,9 @@ async fn process_a_backfill_task_leaves_its_slot_while_the_job_is_paused_and_end
     let snoozes = shown(&place, &task).await["snoozes"].as_i64();
     let epoch = "SELECT epoch FROM aegis_migrate.backfill";
     let before = number(&target, epoch).await;
-    place.json(&["task", "run-now", &task]).await;
+    place
+        .json(&["task", "run-now", &task, "--reason", "a test"])
+        .await;
     wait_until("it is postponed again", BOUND, async || {
         shown(&place, &task).await["snoozes"].as_i64() > snoozes
     })
@@ -196,7 +198,9 @@ async fn process_a_backfill_task_leaves_its_slot_while_the_job_is_paused_and_end
     assert_eq!(number(&target, epoch).await, before);
     assert_eq!(number(&target, moved).await, here);
     run(&["backfill", "cancel", ID, "--reason", "not today"]).await;
-    place.json(&["task", "run-now", &task]).await;
+    place
+        .json(&["task", "run-now", &task, "--reason", "a test"])
+        .await;
     wait_until("it is given up", BOUND, async || {
         shown(&place, &task)
             .await
