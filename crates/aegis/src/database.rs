@@ -40,8 +40,8 @@ impl DatabaseArguments {
 
     /// The URL as given.
     pub(crate) fn url(&self) -> Result<&str, Failure> {
-        let empty = |url: &&str| !url.trim().is_empty();
-        if self.database_url.is_some() && self.database_url.as_deref().filter(empty).is_none() {
+        let is_empty = |url: &str| url.trim().is_empty();
+        if self.database_url.as_deref().is_some_and(is_empty) {
             return Err(Failure::new(
                 Exit::Usage,
                 "the database URL is empty; write postgresql://USER@HOST:PORT/DATABASE into AEGIS_DATABASE_URL, --database-url or aegis.toml, or unset it",

@@ -43,7 +43,7 @@ fn kinds(frames: &[Sent], known: &mut BTreeSet<Sent>) -> Vec<usize> {
     for (at, frame) in frames.iter().enumerate() {
         let mut kind = frame.clone();
         if kind.kind == 'P' && kind.sql.contains("pg_catalog.") {
-            kind.sql = "the catalog".to_owned();
+            "the catalog".clone_into(&mut kind.sql);
         }
         if !kind.sql.is_empty() && known.insert(kind) {
             numbers.push(at + 1);
