@@ -495,8 +495,8 @@ fn a_baseline_is_structure_and_nothing_else() {
     folder(toml("sqlx", "")).change(id).unwrap();
     for (toml, told) in [
         (
-            toml("liquibase", ""),
-            "`baseline.from`: `liquibase` is no tool; write changes, sqlx",
+            toml("make", ""),
+            "`baseline.from`: `make` is no tool; write changes, sqlx",
         ),
         (
             toml("changes", ""),
