@@ -1,6 +1,13 @@
 -- The ledger of a target: who runs, what each step did, what happened. Made under the mutex; every write carries the epoch.
 CREATE SCHEMA IF NOT EXISTS aegis_migrate;
 
+-- Which edition of these tables is here. A program touches them only when it brings a newer one.
+CREATE TABLE IF NOT EXISTS aegis_migrate.edition (
+    one     boolean PRIMARY KEY DEFAULT true CHECK (one),
+    number  int NOT NULL,
+    made_at timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+
 CREATE TABLE IF NOT EXISTS aegis_migrate.ledger (
     one        boolean PRIMARY KEY DEFAULT true CHECK (one),
     -- Names this ledger in approvals.

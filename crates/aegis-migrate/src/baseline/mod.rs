@@ -16,6 +16,7 @@ use tokio_postgres::{GenericClient, Transaction};
 use crate::change::{PhaseOf, Problem};
 use crate::ledger::LedgerName;
 use crate::lock::LockLine;
+use crate::mutex;
 use crate::standing::Recorded;
 
 /// How often the mutex is tried.
@@ -54,8 +55,13 @@ pub enum BaselineError {
         at: String,
     },
     /// A run is at work.
-    #[error("another run holds the mutex of this database; wait for its end")]
-    Busy,
+    #[error(
+        "{holder} holds the mutex of this database's ledger; wait for its end, or end it by `aegis migrate unlock --terminate-holder`"
+    )]
+    Busy {
+        /// Who.
+        holder: String,
+    },
     /// The ledger has a line that no folder could have written.
     #[error(
         "the ledger has {row}, which is no phase of a change: it was written by a newer program, or by hand"
@@ -73,7 +79,7 @@ impl BaselineError {
     /// The exit code of `aegis migrate`.
     pub const fn exit_code(&self) -> u8 {
         match self {
-            Self::Busy => 10,
+            Self::Busy { .. } => 10,
             Self::Edited { .. } => 11,
             Self::Unknown { .. } => 12,
             Self::Sql(_) => 20,
@@ -122,17 +128,14 @@ pub async fn take_in(
         // A process that has just ended may still hold it for a moment on the server.
         tries += 1;
         if tries >= TRIES_MAX {
-            return Err(BaselineError::Busy);
+            let holder = mutex::holder_seen(transaction, ledger).await?;
+            return Err(BaselineError::Busy {
+                holder: mutex::told(holder),
+            });
         }
         tokio::time::sleep(TRY_EVERY).await;
     }
-    for tables in [
-        include_str!("../../schema/0001_ledger.sql"),
-        include_str!("../../schema/0005_adopt.sql"),
-        crate::structure::SCHEMA,
-    ] {
-        transaction.batch_execute(&ledger.sql(tables)).await?;
-    }
+    crate::ledger::bring(transaction, ledger).await?;
     let run = "baseline".to_owned();
     let epoch = transaction
         .query_one(

@@ -3,10 +3,11 @@
 //! Invariants: it is made and written only under the mutex; each write is in a transaction that has seen its own epoch
 //! ([`fence`]); a step that cannot run in a transaction has its intent committed before it begins.
 
+mod edition;
 mod name;
 
 use serde_json::Value;
-use tokio_postgres::{Client, GenericClient, Row};
+use tokio_postgres::{Client, GenericClient, Row, Transaction};
 
 use crate::change::{ChangeId, Phase, PhaseOf};
 
@@ -141,6 +142,16 @@ pub enum LedgerError {
         /// What.
         what: String,
     },
+    /// Others kept a lock on the tool's own tables, which this release has to make newer.
+    #[error(
+        "the tables of `aegis migrate` in this database are of an older release, and others hold locks on them ({tries} tries of {wait_ms} ms); nothing was changed. End the transactions that are open for long, then run again"
+    )]
+    Locked {
+        /// How often it was tried.
+        tries: u32,
+        /// How long each waited.
+        wait_ms: u32,
+    },
     /// The database.
     #[error("the ledger could not be used")]
     Database(#[from] tokio_postgres::Error),
@@ -162,21 +173,16 @@ pub fn script(name: LedgerName) -> String {
     script
 }
 
-/// Makes what is missing and takes a new epoch. The caller holds the mutex.
+/// Takes a new epoch; makes the tables first where they are missing or older than this program's. The caller holds the mutex.
 pub async fn take(
-    client: &Client,
+    client: &mut Client,
     name: LedgerName,
     run: &str,
     holder: &str,
 ) -> Result<Ledger, LedgerError> {
     let row = exists(client, name).await?;
     let (made, used): (bool, bool) = (row.try_get("made")?, row.try_get("used")?);
-    let script = format!("BEGIN;\n{}COMMIT;", script(name));
-    if let Err(error) = client.batch_execute(&script).await {
-        // The first error is what is told.
-        client.batch_execute("ROLLBACK").await.ok();
-        return Err(error.into());
-    }
+    edition::bring(client, name, row.try_get("numbered")?).await?;
     let row = client
         .query_one(
             &*name.sql(include_str!("../../sql/ledger/take.sql")),
@@ -186,10 +192,26 @@ pub async fn take(
     read_ledger(&row)
 }
 
-async fn exists(client: &impl GenericClient, name: LedgerName) -> Result<Row, LedgerError> {
+/// Makes the tables where they are missing or older than this program's, in the caller's transaction. The caller holds the mutex.
+pub(crate) async fn bring(
+    transaction: &Transaction<'_>,
+    name: LedgerName,
+) -> Result<(), tokio_postgres::Error> {
+    let numbered = exists_row(transaction, name).await?.try_get("numbered")?;
+    edition::bring_in(transaction, name, numbered).await
+}
+
+async fn exists_row(
+    client: &impl GenericClient,
+    name: LedgerName,
+) -> Result<Row, tokio_postgres::Error> {
     let schemas = name.lives_in().map(|schema| vec![schema]);
     let sql = name.sql(include_str!("../../sql/ledger/exists.sql"));
-    Ok(client.query_one(&*sql, &[&schemas]).await?)
+    client.query_one(&*sql, &[&schemas]).await
+}
+
+async fn exists(client: &impl GenericClient, name: LedgerName) -> Result<Row, LedgerError> {
+    Ok(exists_row(client, name).await?)
 }
 
 /// An application's ledger, for who only looks. None: there is none.

@@ -6,7 +6,7 @@
 
 use std::time::{Duration, Instant};
 
-use tokio_postgres::Client;
+use tokio_postgres::{Client, GenericClient};
 
 use crate::ledger::{self, Ledger, LedgerError, LedgerName, Who};
 use crate::session::Direct;
@@ -110,13 +110,14 @@ impl Held {
 
     /// [`Self::take`] of any ledger.
     pub async fn take_in(
-        session: Direct,
+        mut session: Direct,
         of: LedgerName,
         name: &RunName,
         bound: Duration,
     ) -> Result<Self, MutexError> {
         poll(&session, of, bound).await?;
-        let ledger = ledger::take(&session.client, of, &name.run, &name.application_name()).await?;
+        let ledger =
+            ledger::take(&mut session.client, of, &name.run, &name.application_name()).await?;
         let who = Who {
             ledger: of,
             epoch: ledger.epoch,
@@ -172,7 +173,7 @@ impl Held {
             release: self.who.release.clone(),
         };
         self.ledger = ledger::take(
-            &self.session.client,
+            &mut self.session.client,
             of,
             &name.run,
             &name.application_name(),
@@ -210,12 +211,8 @@ async fn poll(session: &Direct, of: LedgerName, bound: Duration) -> Result<(), M
     let mut pause = FIRST_PAUSE;
     while !try_lock(session, of).await? {
         if started.elapsed() >= bound {
-            let holder = holder_in(session, of).await?;
             return Err(MutexError::Busy {
-                holder: holder.map_or_else(
-                    || "a session that the server does not show".to_owned(),
-                    |one| one.to_string(),
-                ),
+                holder: told(holder_in(session, of).await?),
                 waited_s: started.elapsed().as_secs(),
             });
         }
@@ -253,13 +250,20 @@ pub async fn holder(session: &Direct) -> Result<Option<Holder>, MutexError> {
 
 /// [`holder`] of any ledger.
 pub async fn holder_in(session: &Direct, of: LedgerName) -> Result<Option<Holder>, MutexError> {
-    let row = session
-        .client
-        .query_opt(include_str!("../../sql/mutex/holder.sql"), &[&of.key()])
+    holder_seen(&session.client, of)
         .await
-        .map_err(MutexError::Database)?;
-    let Some(row) = row else { return Ok(None) };
-    let read = || -> Result<Holder, tokio_postgres::Error> {
+        .map_err(MutexError::Database)
+}
+
+/// [`holder_in`] for who has no proven session.
+pub(crate) async fn holder_seen(
+    client: &impl GenericClient,
+    of: LedgerName,
+) -> Result<Option<Holder>, tokio_postgres::Error> {
+    let row = client
+        .query_opt(include_str!("../../sql/mutex/holder.sql"), &[&of.key()])
+        .await?;
+    row.map(|row| {
         Ok(Holder {
             pid: row.try_get("pid")?,
             program: row.try_get("application_name")?,
@@ -267,8 +271,16 @@ pub async fn holder_in(session: &Direct, of: LedgerName) -> Result<Option<Holder
             state: row.try_get("state")?,
             age_s: row.try_get("age_s")?,
         })
-    };
-    read().map(Some).map_err(MutexError::Database)
+    })
+    .transpose()
+}
+
+/// The holder in words, also where the server shows none.
+pub(crate) fn told(holder: Option<Holder>) -> String {
+    holder.map_or_else(
+        || "a session that the server does not show".to_owned(),
+        |one| one.to_string(),
+    )
 }
 
 impl std::fmt::Display for Holder {

@@ -231,7 +231,9 @@ impl RunError {
             Self::Edited(_) => 11,
             Self::Shape { .. } => 12,
             Self::Class { .. } => 13,
-            Self::LockBudget { .. } => 14,
+            Self::LockBudget { .. }
+            | Self::Ledger(LedgerError::Locked { .. })
+            | Self::Mutex(MutexError::Ledger(LedgerError::Locked { .. })) => 14,
             Self::Unknown { .. }
             | Self::NoAnswer { .. }
             | Self::Structure(StructureError::Unprovable { .. }) => 15,

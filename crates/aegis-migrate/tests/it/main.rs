@@ -8,6 +8,7 @@ mod adopt;
 mod change;
 mod contract;
 mod dev;
+mod editions;
 mod fix;
 mod folder;
 mod foreign;
