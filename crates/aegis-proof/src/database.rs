@@ -25,11 +25,13 @@ impl Task {
 
     /// The end of a claim: what it left open is unknown at once, or waits for its quiet period. `may_send_until`: as long as
     /// its execution may believe that it may call. True: a person decides.
-    pub(crate) fn end_operation(&mut self, may_send_until: u8, class: Class) -> bool {
+    pub(crate) fn end_operation(&mut self, bounds: &Bounds, may_send_until: u8) -> bool {
         let operation = &mut self.operation;
         if operation.state == OperationState::Dispatched {
             operation.quiet_until = may_send_until.max(operation.dispatched_at) + QUIET;
-            if class == Class::Blind {
+            if bounds.has(Mutant::EndForgetsDispatch) {
+                operation.state = OperationState::Intended;
+            } else if bounds.class == Class::Blind {
                 operation.state = OperationState::Unknown;
             }
         }
@@ -37,10 +39,10 @@ impl Task {
     }
 
     /// Takes the task from its claim and brings it back to its lane, or to a person.
-    pub(crate) fn returns(&mut self, may_send_until: u8, class: Class) {
+    pub(crate) fn returns(&mut self, bounds: &Bounds, may_send_until: u8) {
         self.epoch += 1;
         self.rev += 1;
-        let people = self.end_operation(may_send_until, class);
+        let people = self.end_operation(bounds, may_send_until);
         self.moves(if people {
             TaskChange::Doubt
         } else {
@@ -94,7 +96,9 @@ impl World {
         row.owner = Some(process.worker);
         row.claim = Some(claim);
         row.lineage = Some(lineage);
-        row.epoch += 1;
+        if !bounds.has(Mutant::ClaimKeepsEpoch) {
+            row.epoch += 1;
+        }
         row.rev += 1;
         let held = Held {
             task,
@@ -270,7 +274,7 @@ impl World {
                 return;
             }
         }
-        row.returns(may_send_until, bounds.class);
+        row.returns(bounds, may_send_until);
     }
 
     /// A person looks at the downstream and says what is true at that moment.
@@ -292,13 +296,15 @@ impl World {
     }
 
     /// The standby becomes the database, on a timeline of its own.
-    pub(crate) fn fail_over(&mut self) -> bool {
+    pub(crate) fn fail_over(&mut self, bounds: &Bounds) -> bool {
         let Some(standby) = self.standby.take() else {
             return false;
         };
         let known = self.database.workers.len();
         self.database = *standby;
-        self.database.lineage.timeline += 1;
+        if !bounds.has(Mutant::PromotionKeepsLineage) {
+            self.database.lineage.timeline += 1;
+        }
         // A registration that the standby never saw is a worker that the database does not know: lost.
         while self.database.workers.len() < known {
             self.database.workers.push(Worker {

@@ -35,6 +35,7 @@ impl World {
         let older = remote.token.is_some_and(|token| request.token < token);
         let (effect, answers) = match bounds.class {
             Class::Idempotent => (!known, true),
+            Class::Fenced if bounds.has(Mutant::FenceIsNoFence) => (true, true),
             Class::Fenced => (!known && !older, known || !older),
             Class::Queryable | Class::Blind => (true, true),
         };

@@ -55,4 +55,12 @@ pub enum Mutant {
     DoubtGoesRound,
     /// A loss by crash is not counted.
     CrashesUncounted,
+    /// Acquisition leaves the epoch as it is.
+    ClaimKeepsEpoch,
+    /// A promoted standby says the lineage of before.
+    PromotionKeepsLineage,
+    /// The end of a claim sets its open operation back to intended.
+    EndForgetsDispatch,
+    /// A downstream that is called fenced serves every request.
+    FenceIsNoFence,
 }

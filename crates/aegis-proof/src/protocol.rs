@@ -262,7 +262,7 @@ impl Model for Protocol {
                 world.standby = Some(Box::new(world.database.clone()));
                 true
             }
-            Action::Failover => world.fail_over(),
+            Action::Failover => world.fail_over(bounds),
             Action::Acquire {
                 execution,
                 task,
@@ -394,7 +394,7 @@ impl Model for Protocol {
             }
             Action::ReturnAbsent { task } => {
                 let may_send_until = world.may_send_until(bounds, task);
-                world.database.tasks[task].returns(may_send_until, bounds.class);
+                world.database.tasks[task].returns(bounds, may_send_until);
                 true
             }
             Action::Resolve { task } => {
@@ -411,6 +411,9 @@ impl Model for Protocol {
                 .any(|(before, after)| before.state.is_terminal() && !after.state.is_terminal());
             if reopened {
                 world.breaks(Invariant::NoPhantomDone);
+            }
+            if !world.ledger_follows(last) {
+                world.breaks(Invariant::LedgerOneWay);
             }
         }
         world.forget_what_nobody_can_see(bounds);

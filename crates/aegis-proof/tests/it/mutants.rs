@@ -155,7 +155,7 @@ fn a_key_with_the_epoch_in_it() {
     missed(
         Bounds::small(Class::Idempotent),
         Mutant::KeyHasEpoch,
-        &[Invariant::AtMostOnce],
+        &[Invariant::AtMostOnce, Invariant::Order],
     );
 }
 
@@ -265,4 +265,56 @@ fn crashes_that_nobody_counts() {
         ..Bounds::small(Class::Fenced)
     };
     missed(bounds, Mutant::CrashesUncounted, &[Invariant::AttemptBound]);
+}
+
+#[test]
+fn a_claim_that_leaves_the_epoch_as_it_is() {
+    missed(
+        Bounds::small(Class::Queryable),
+        Mutant::ClaimKeepsEpoch,
+        &[Invariant::FenceMonotone],
+    );
+}
+
+/// The claim that the lost tail had, and the one after it, are the same to everybody.
+#[test]
+fn a_promotion_that_keeps_its_lineage() {
+    missed(
+        Bounds::failover(Class::Idempotent, false),
+        Mutant::PromotionKeepsLineage,
+        &[Invariant::FenceMonotone],
+    );
+}
+
+#[test]
+fn an_end_that_forgets_the_dispatch() {
+    missed(
+        Bounds::small(Class::Blind),
+        Mutant::EndForgetsDispatch,
+        &[Invariant::LedgerOneWay, Invariant::AtMostOnce],
+    );
+}
+
+#[test]
+fn a_fenced_downstream_that_is_none() {
+    missed(
+        Bounds::small(Class::Fenced),
+        Mutant::FenceIsNoFence,
+        &[Invariant::AtMostOnce, Invariant::Order],
+    );
+}
+
+/// A property that nobody has seen fail could be true for ever.
+#[test]
+fn every_invariant_has_a_mutant_that_breaks_it() {
+    let here = include_str!("mutants.rs");
+    for (invariant, name) in INVARIANTS {
+        let wanted = format!("Invariant::{invariant:?}");
+        let asked = here
+            .split("missed(")
+            .skip(1)
+            .filter_map(|call| call.split(");").next())
+            .any(|call| call.contains(&wanted));
+        assert!(asked, "no mutant here must break {name}");
+    }
 }

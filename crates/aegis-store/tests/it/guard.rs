@@ -83,6 +83,34 @@ pub(crate) const DIFFERENCES: [(&str, &str); 17] = [
 /// The first six are combined in every way; of all together, every one alone and every two.
 const CORE: usize = 6;
 
+/// The words of a fence: what the whole product is made of.
+const FENCE: [&str; 10] = [
+    "owner",
+    "claim_id",
+    "epoch above",
+    "rev above",
+    "floor of the row",
+    "timeline of the row",
+    "another database",
+    "lease",
+    "worker lost",
+    "state",
+];
+
+/// Every set of them.
+fn product() -> impl Iterator<Item = u32> {
+    let bit = |name: &str| {
+        let at = DIFFERENCES.iter().position(|(known, _)| *known == name);
+        1 << at.unwrap_or_else(|| panic!("no difference is named {name}"))
+    };
+    let bits = FENCE.map(bit);
+    (0u32..1 << FENCE.len()).map(move |chosen| {
+        let among = bits.iter().enumerate();
+        let picked = among.filter(|(n, _)| chosen & 1 << n != 0);
+        picked.fold(0, |set, (_, bit)| set | bit)
+    })
+}
+
 fn subsets() -> BTreeSet<u32> {
     let all = DIFFERENCES.len();
     let mut sets: BTreeSet<u32> = (0..1 << CORE).collect();
@@ -230,6 +258,21 @@ async fn only_what_matches_in_everything_may_write() {
             table.judge_one(statement, set).await;
         }
     }
+}
+
+/// Owner × claim id × epoch × rev × floor × timeline × system identifier × lease × state of the worker × state of the task:
+/// every set of what differs, each with one of the statements in turn (they share one guard, and the table above has each).
+#[tokio::test]
+async fn of_the_whole_product_one_row_writes() {
+    let table = Table::new().await;
+    let mut sets: Vec<u32> = product().collect();
+    for (set, statement) in sets.iter().zip(CASES.iter().cycle()) {
+        table.judge_one(statement, *set).await;
+    }
+    sets.sort_unstable();
+    sets.dedup();
+    assert_eq!(sets.len(), 1024);
+    assert_eq!(sets[0], 0, "the one that writes is among them");
 }
 
 /// A draining worker finishes what it has.
