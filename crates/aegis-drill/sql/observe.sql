@@ -9,6 +9,8 @@ CREATE TABLE drill.move (
     arrived      timestamptz NOT NULL,
     -- A statement that takes back what nobody executes, and has no guard for that.
     housekeeping boolean NOT NULL,
+    -- What the client calls itself.
+    client       text NOT NULL,
     task         uuid NOT NULL,
     old_epoch    bigint NOT NULL,
     new_epoch    bigint,
@@ -27,10 +29,10 @@ CREATE TABLE drill.move (
 CREATE TABLE drill.drain (worker uuid NOT NULL, at timestamptz NOT NULL, held bigint NOT NULL);
 CREATE FUNCTION drill.see_task() RETURNS trigger LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog AS $$
 BEGIN
-    INSERT INTO drill.move (at, arrived, housekeeping, task, old_epoch, new_epoch, old_rev, new_rev, old_owner, new_owner, old_claim, new_claim, crashes,
+    INSERT INTO drill.move (at, arrived, housekeeping, client, task, old_epoch, new_epoch, old_rev, new_rev, old_owner, new_owner, old_claim, new_claim, crashes,
         lease_until, worker_state)
     VALUES (clock_timestamp(), least(statement_timestamp(), clock_timestamp()),
-        current_query() ~ 'aegis\.(tick|return_absent|succeed_worker)\(', OLD.id, OLD.epoch, CASE WHEN TG_OP = 'UPDATE' THEN NEW.epoch END,
+        current_query() ~ 'aegis\.(tick|return_absent|succeed_worker)\(', coalesce(current_setting('application_name', true), ''), OLD.id, OLD.epoch, CASE WHEN TG_OP = 'UPDATE' THEN NEW.epoch END,
         OLD.rev, CASE WHEN TG_OP = 'UPDATE' THEN NEW.rev END,
         OLD.owner, CASE WHEN TG_OP = 'UPDATE' THEN NEW.owner END,
         OLD.claim_id, CASE WHEN TG_OP = 'UPDATE' THEN NEW.claim_id END,

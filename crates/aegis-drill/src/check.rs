@@ -52,6 +52,14 @@ pub struct Found {
     /// second effect of a queryable one, which nothing on our side can prevent, is counted here and not among the doubled ones.
     #[serde(default)]
     pub window: BTreeMap<String, WindowFound>,
+    /// Effects of a task that came after one of a newer claim, or that named no claim. `None`: an older program, which did not
+    /// count it.
+    #[serde(default)]
+    pub out_of_order: Option<u64>,
+    /// The same, where nothing on our side can prevent it: the request of a queryable operation that a process sent which had
+    /// been frozen in the window, one over a jump of the database's clock, and those whose dispatch a promotion lost.
+    #[serde(default)]
+    pub out_of_order_apart: u64,
     /// Blind operations that were sent more than once.
     pub blind_repeated: u64,
     /// Writes that were let through under a claim that was over.
@@ -146,6 +154,7 @@ impl Found {
     pub fn broken(&self) -> u64 {
         self.lost
             + self.doubled()
+            + self.out_of_order.unwrap_or_default()
             + self.blind_repeated
             + self.stale_accepted
             + self.late_accepted
@@ -184,6 +193,7 @@ pub fn check(evidence: &Evidence) -> Found {
     tasks(evidence, &accepted, &mut found);
     window(evidence, &mut found);
     outside(evidence, &effects, &mut found);
+    order(evidence, &mut found);
     moves(&evidence.facts.moves, &mut found);
     for tail in &evidence.tails {
         found.tail_rows += tail.rows;
@@ -387,6 +397,39 @@ fn outside(evidence: &Evidence, effects: &HashMap<&str, u64>, found: &mut Found)
             });
         }
     }
+}
+
+/// Do the effects of each task stand in the order of its claims? The record's order is the order of the effects.
+fn order(evidence: &Evidence, found: &mut Found) {
+    let (in_window, over_a_jump) = (in_window(evidence), over_a_jump(evidence));
+    let mut newest: HashMap<&str, (i64, i64, i64)> = HashMap::new();
+    let mut wrong = 0;
+    let applied = evidence.oracle.iter();
+    for entry in applied.filter(|one| one.what == What::Applied) {
+        let (task, operation) = (entry.task.as_str(), entry.operation.as_str());
+        let before = newest.get(task).copied();
+        if let Some(token) = entry
+            .token
+            .filter(|token| before.is_none_or(|b| b <= *token))
+        {
+            newest.insert(task, token);
+            continue;
+        }
+        let queryable = entry.class == "queryable";
+        let late = queryable && (in_window.contains(operation) || over_a_jump.contains(operation));
+        if entry.token.is_some() && (late || forgotten(evidence, operation) > 0) {
+            found.out_of_order_apart += 1;
+            continue;
+        }
+        wrong += 1;
+        found.example(|| {
+            format!(
+                "out of order: operation {operation} of task {task} took effect under {:?} after {before:?}",
+                entry.token
+            )
+        });
+    }
+    found.out_of_order = Some(wrong);
 }
 
 /// How often the dispatch of an operation was lost with a tail.

@@ -53,6 +53,7 @@ fn claim(epoch: i64) -> Move {
         late_ms: None,
         arrived_late_ms: None,
         housekeeping: false,
+        client: String::new(),
     }
 }
 
@@ -143,6 +144,78 @@ fn a_doubled_effect_is_found_in_each_class() {
         assert_eq!(found.effects_doubled[class], 1);
         assert_eq!(found.broken(), 1, "{:?}", found.examples);
     }
+}
+
+#[test]
+fn an_effect_of_an_older_claim_after_one_of_a_newer_is_found() {
+    // Another operation of the same task: nothing is doubled, and still the older claim came too late.
+    let other = |token| Entry {
+        operation: "other".to_owned(),
+        token,
+        ..entry("idempotent", What::Applied)
+    };
+    for (first, then, wrong) in [
+        ((0, 1, 1), Some((0, 1, 2)), 0),
+        ((0, 1, 2), Some((0, 1, 2)), 0),
+        ((0, 1, 2), Some((0, 1, 1)), 1),
+        // The lineage counts more than the epoch: after a promotion epochs may begin lower.
+        ((0, 1, 9), Some((0, 2, 1)), 0),
+        ((0, 2, 1), Some((0, 1, 9)), 1),
+        ((1, 1, 1), Some((0, 2, 9)), 1),
+        ((0, 1, 1), None, 1),
+    ] {
+        let found = changed(|evidence| {
+            evidence.oracle[0].token = Some(first);
+            evidence.oracle.push(other(then));
+            let mut operation = evidence.facts.operations[0].clone();
+            operation.id = "other".to_owned();
+            evidence.facts.operations.push(operation);
+        });
+        let counted = (found.out_of_order, found.doubled(), found.broken());
+        assert_eq!(counted, (Some(wrong), 0, wrong), "{first:?} {then:?}");
+    }
+    // Another task's newer claim says nothing.
+    let found = changed(|evidence| {
+        evidence.oracle[0].token = Some((0, 1, 2));
+        let task = ONE.to_string();
+        evidence.oracle.push(Entry {
+            task,
+            ..other(Some((0, 1, 1)))
+        });
+    });
+    assert_eq!(found.out_of_order, Some(0), "{:?}", found.examples);
+}
+
+#[test]
+fn a_late_request_that_nobody_can_hold_back_is_counted_apart() {
+    for class in ["idempotent", "fenced", "queryable", "blind"] {
+        for in_window in [false, true] {
+            let found = changed(|evidence| {
+                evidence.oracle[0].class = class.to_owned();
+                evidence.oracle[0].token = Some((0, 1, 2));
+                evidence.oracle.push(entry(class, What::Applied));
+                if in_window {
+                    evidence.history.push(line(Event::Window {
+                        task: A,
+                        class: class.to_owned(),
+                    }));
+                }
+            });
+            let apart = u64::from(in_window && class == "queryable");
+            let counted = (found.out_of_order, found.out_of_order_apart);
+            assert_eq!(counted, (Some(1 - apart), apart), "{class} {in_window}");
+        }
+    }
+    let found = changed(|evidence| {
+        evidence.oracle[0].token = Some((0, 2, 1));
+        evidence.oracle.push(entry("blind", What::Applied));
+        evidence.tails.push(Tail {
+            intents: ["op".to_owned()].into(),
+            ..Tail::default()
+        });
+    });
+    assert_eq!((found.out_of_order, found.out_of_order_apart), (Some(0), 1));
+    assert_eq!(found.broken(), 0, "{:?}", found.examples);
 }
 
 #[test]

@@ -23,6 +23,8 @@ const STANDBY_FOLLOWS: &str = include_str!("../sql/standby_follows.sql");
 const STANDBY_PROMOTE: &str = include_str!("../sql/standby_promote.sql");
 const MOVED: &str = include_str!("../sql/moved.sql");
 const FILL_LOG: &str = include_str!("../sql/fill_log.sql");
+const TAKEN_BACK: &str = include_str!("../sql/taken_back.sql");
+const GATE_CLOSED: &str = include_str!("../sql/gate_closed.sql");
 const WAITING: &str = include_str!("../sql/waiting.sql");
 
 /// A move of a task's row; without the new values it left the table.
@@ -56,6 +58,9 @@ pub struct Move {
     pub arrived_late_ms: Option<i64>,
     /// By a statement that takes back what nobody executes, and has no guard for that.
     pub housekeeping: bool,
+    /// What the client calls itself.
+    #[serde(default)]
+    pub client: String,
 }
 
 /// A task where it stands at the end.
@@ -138,6 +143,22 @@ pub async fn observe(client: &Client) -> Result<(), DrillError> {
 /// The database cannot be read.
 pub async fn waiting(client: &Client) -> Result<i64, DrillError> {
     Ok(client.query_one(WAITING, &[]).await?.get(0))
+}
+
+/// The number of the last move that took a task back from its owner; 0: none.
+///
+/// # Errors
+/// The database cannot be read.
+pub async fn last_taken_back(client: &Client) -> Result<i64, DrillError> {
+    Ok(client.query_one(TAKEN_BACK, &[]).await?.get(0))
+}
+
+/// Is the gate of this process closed, and does a task wait that it could have claimed?
+///
+/// # Errors
+/// The database cannot be read.
+pub async fn claim_would_be_wrong(client: &Client, pid: i32) -> Result<bool, DrillError> {
+    Ok(client.query_one(GATE_CLOSED, &[&pid]).await?.get(0))
 }
 
 /// Process ids of workers that hold tasks, the busiest first.

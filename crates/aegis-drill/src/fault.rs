@@ -44,6 +44,12 @@ pub enum Fault {
     HousekeepingLate,
     /// The process whose statement of housekeeping is on its way is stopped until others have taken its tasks; then both go on.
     HousekeeperFrozen,
+    /// The process that only does housekeeping is killed while its statement is on its way.
+    ReaperKilled,
+    /// The same process is stopped then, until others have taken lost tasks back; then both go on.
+    ReaperFrozen,
+    /// A worker is asked to end while its claim is on its way, which arrives when its gate is closed.
+    DrainRaced,
     /// All connections are cut while others hold every place at the server.
     Exhausted,
     /// The wall clocks of all workers are set wrong, by up to thirty days.
@@ -66,7 +72,7 @@ impl Fault {
     pub const GREAT: [Self; 3] = [Self::Promotion, Self::DatabaseClock, Self::DiskFull];
 
     /// Those that every run has.
-    pub const ORDINARY: [Self; 16] = [
+    pub const ORDINARY: [Self; 19] = [
         Self::WorkerKilled,
         Self::WorkerTerminated,
         Self::WorkerFrozen,
@@ -81,6 +87,9 @@ impl Fault {
         Self::HalfOpen,
         Self::HousekeepingLate,
         Self::HousekeeperFrozen,
+        Self::ReaperKilled,
+        Self::ReaperFrozen,
+        Self::DrainRaced,
         Self::Exhausted,
         Self::WorkerClocks,
     ];
@@ -103,6 +112,9 @@ impl Fault {
             Self::HousekeepingLate => "housekeeping_late",
             Self::Exhausted => "connections_exhausted",
             Self::HousekeeperFrozen => "housekeeper_frozen",
+            Self::ReaperKilled => "reaper_killed",
+            Self::ReaperFrozen => "reaper_frozen",
+            Self::DrainRaced => "claim_races_a_drain",
             Self::WorkerClocks => "clock_jumps_of_workers",
             Self::Promotion => "promotion_with_a_lost_tail",
             Self::DatabaseClock => "clock_jumps_of_the_database",
@@ -134,7 +146,7 @@ pub struct Planned {
 const LONG: Duration = Duration::from_mins(2);
 const GREAT_EVERY_MS: usize = 35_000;
 
-/// The schedule of a seed: about two faults every three seconds, the last two seconds without one; and great ones between.
+/// The schedule of a seed: about three faults every four seconds, the last two seconds without one; and great ones between.
 pub fn schedule(seed: u64, length: Duration) -> Vec<Planned> {
     let mut random = StdRng::seed_from_u64(seed);
     let length_ms = u64::try_from(length.as_millis()).unwrap_or(u64::MAX);
@@ -149,7 +161,7 @@ pub fn schedule(seed: u64, length: Duration) -> Vec<Planned> {
         if let Some(fault) = next.pop() {
             planned.push(Planned { at_ms, fault });
         }
-        at_ms += random.random_range(1400..1650);
+        at_ms += random.random_range(1270..1470);
     }
     planned.extend(great(seed, length, length_ms));
     planned.sort_by_key(|one| one.at_ms);

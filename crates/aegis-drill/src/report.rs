@@ -169,9 +169,10 @@ impl fmt::Display for Report {
         )?;
         writeln!(
             f,
-            "lost {}, doubled {}, blind repeated {}, stale accepted {}, late accepted {}, phantom {}, claims after drain {}, stranded {}",
+            "lost {}, doubled {}, out of order {}, blind repeated {}, stale accepted {}, late accepted {}, phantom {}, claims after drain {}, stranded {}",
             found.lost,
             found.doubled(),
+            found.out_of_order.unwrap_or_default(),
             found.blind_repeated,
             found.stale_accepted,
             found.late_accepted,
@@ -260,11 +261,16 @@ mod tests {
 
     #[test]
     fn what_was_not_run_is_told_by_name() {
-        let one = report(3, found(0));
+        let counted = Found {
+            out_of_order: Some(3),
+            ..found(0)
+        };
+        let one = report(3, counted);
         assert_eq!(one.not_run, ["pgbouncer"]);
         let page = page(&[one, report(0, found(2))]);
         for told in [
-            "| 7 | 0123456789ab | 0.5 | 10 | 2 | 0 |",
+            "| 7 | 0123456789ab | 0.5 | 10 | 2 | 0 | 0 | 3 | 0 |",
+            "| 7 | 0123456789ab | 0.5 | 10 | 2 | 2 | 0 | not counted | 0 |",
             "| BROKEN |",
             "Not run: pgbouncer.",
             "Void because: never happened: takeover",

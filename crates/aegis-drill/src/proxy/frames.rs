@@ -9,6 +9,8 @@ pub struct Batch {
     pub bytes: Vec<u8>,
     /// What it does.
     pub does: Does,
+    /// It asks for tasks; one of the writes.
+    pub claims: bool,
 }
 
 /// What a batch does.
@@ -50,6 +52,7 @@ pub struct Frames {
     /// How many of them are whole frames.
     whole: usize,
     does: Option<Does>,
+    claims: bool,
     started: bool,
 }
 
@@ -59,6 +62,9 @@ const WRITES: [&[u8]; 3] = [
     b"delete from aegis.task t",
     b"insert into aegis.operation",
 ];
+
+/// Only an acquisition writes this.
+const CLAIMS: &[u8] = b"set last_request =";
 
 impl Frames {
     /// Takes bytes; gives the batches that are whole now.
@@ -72,6 +78,7 @@ impl Frames {
                 _ => Does::Else,
             };
             self.does = Some(stronger(self.does.unwrap_or(Does::Else), does));
+            self.claims |= does == Does::Write && has(body, CLAIMS);
             self.whole += length;
             // Parse, Bind, Describe, Execute and Close wait for the Sync that ends them.
             if !matches!(kind, b'P' | b'B' | b'D' | b'E' | b'C') {
@@ -79,6 +86,7 @@ impl Frames {
                 batches.push(Batch {
                     bytes: std::mem::replace(&mut self.bytes, rest),
                     does: self.does.take().unwrap_or(Does::Else),
+                    claims: std::mem::take(&mut self.claims),
                 });
                 self.whole = 0;
             }
@@ -101,6 +109,11 @@ impl Frames {
         self.started = !asks;
         Some((kind, length))
     }
+}
+
+fn has(body: &[u8], word: &[u8]) -> bool {
+    let text = body.to_ascii_lowercase();
+    text.windows(word.len()).any(|window| window == word)
 }
 
 fn looks(body: &[u8]) -> Does {
@@ -176,6 +189,34 @@ mod tests {
             let again: Vec<u8> = batches.into_iter().flat_map(|batch| batch.bytes).collect();
             assert_eq!(again, bytes, "not one byte is changed");
         }
+    }
+
+    #[test]
+    fn an_acquisition_is_told_from_other_writes() {
+        // The engine's own words, so that a renamed column is noticed.
+        let acquire = include_str!("../../../aegis-store/sql/task/acquire.sql");
+        let complete = include_str!("../../../aegis-store/sql/task/complete.sql");
+        let parse = |sql: &str| frame(b'P', format!("\0{sql}\0\0\0").as_bytes());
+        let end = || [frame(b'B', b""), frame(b'E', b""), frame(b'S', b"")].concat();
+        let mut frames = Frames::default();
+        let bytes = [
+            start(),
+            parse(acquire),
+            end(),
+            parse(complete),
+            end(),
+            parse("SELECT 1"),
+            end(),
+        ];
+        let batches = frames.take(&bytes.concat());
+        let told: Vec<(Does, bool)> = batches.iter().map(|one| (one.does, one.claims)).collect();
+        let expected = [
+            (Does::Else, false),
+            (Does::Write, true),
+            (Does::Write, false),
+            (Does::Else, false),
+        ];
+        assert_eq!(told, expected);
     }
 
     #[test]

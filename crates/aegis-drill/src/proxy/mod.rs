@@ -50,6 +50,40 @@ pub struct HeldStatement {
     pub go_on: oneshot::Sender<()>,
 }
 
+/// What is held for the drill.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Holds {
+    /// A statement that takes lost tasks back.
+    Housekeeping,
+    /// A statement that asks for tasks.
+    Claim,
+}
+
+impl Holds {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Housekeeping => "housekeeping",
+            Self::Claim => "claim",
+        }
+    }
+
+    fn is(self, batch: &Batch) -> bool {
+        match self {
+            Self::Housekeeping => batch.does == Does::Housekeep,
+            Self::Claim => batch.claims,
+        }
+    }
+}
+
+/// Who waits for what to be held.
+#[derive(Debug)]
+struct Wanted {
+    what: Holds,
+    /// Of this client only.
+    of: Option<String>,
+    hears: oneshot::Sender<HeldStatement>,
+}
+
 /// What was cut: the place, and whether it was a COMMIT or a single statement.
 pub type Cuts = BTreeMap<(Place, &'static str), u64>;
 
@@ -57,8 +91,8 @@ pub type Cuts = BTreeMap<(Place, &'static str), u64>;
 struct Armed {
     next: Vec<(Place, Does)>,
     done: Cuts,
-    /// Who hears of the next statement of housekeeping that is held.
-    hears: Option<oneshot::Sender<HeldStatement>>,
+    /// Who hears of the next statement that is held.
+    wanted: Option<Wanted>,
 }
 
 /// A listening proxy; ends with the runtime.
@@ -127,10 +161,12 @@ impl Proxy {
         self.lock().next.push((place, does));
     }
 
-    /// The next statement of housekeeping of a worker is held, and whoever waits here is told.
-    pub fn hold_housekeeping(&self) -> oneshot::Receiver<HeldStatement> {
+    /// The next such statement, of this client or of any that has a name, is held, and whoever waits here is told. Only one
+    /// waits: who wanted something before is forgotten.
+    pub fn hold(&self, what: Holds, of: Option<&str>) -> oneshot::Receiver<HeldStatement> {
         let (hears, told) = oneshot::channel();
-        self.lock().hears = Some(hears);
+        let of = of.map(str::to_owned);
+        self.lock().wanted = Some(Wanted { what, of, hears });
         told
     }
 
@@ -159,12 +195,12 @@ fn lock<T>(one: &Mutex<T>) -> MutexGuard<'_, T> {
     one.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Holds a statement of housekeeping until it may go on, when somebody wants one of this client.
+/// Holds a statement until it may go on, when somebody wants such a one of this client.
 async fn hold(armed: &Mutex<Armed>, batch: &Batch, name: Option<&str>) {
-    let Some(name) = name.filter(|_| batch.does == Does::Housekeep) else {
-        return;
-    };
-    let Some(hears) = lock(armed).hears.take() else {
+    let Some(name) = name else { return };
+    let wants =
+        |one: &mut Wanted| one.what.is(batch) && one.of.as_deref().is_none_or(|of| of == name);
+    let Some(Wanted { what, hears, .. }) = lock(armed).wanted.take_if(wants) else {
         return;
     };
     let (go_on, goes_on) = oneshot::channel();
@@ -174,7 +210,7 @@ async fn hold(armed: &Mutex<Armed>, batch: &Batch, name: Option<&str>) {
     };
     if hears.send(held).is_ok() && goes_on.await.is_ok() {
         let done = &mut lock(armed).done;
-        *done.entry((Place::Frozen, "housekeeping")).or_default() += 1;
+        *done.entry((Place::Frozen, what.name())).or_default() += 1;
     }
 }
 

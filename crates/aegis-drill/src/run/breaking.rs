@@ -46,6 +46,12 @@ pub(super) struct Drill {
     pub(super) housekeepers: Vec<Housekeeper>,
     /// How many of them went on after others had their tasks.
     pub(super) housekeepers_taken: u64,
+    /// How many reapers went on after others had done their work.
+    pub(super) reapers_overtaken: u64,
+    /// How many were killed in a statement that went on.
+    pub(super) reapers_killed: u64,
+    /// How many claims went on when the gate was closed.
+    pub(super) drains_raced: u64,
 }
 
 impl Drill {
@@ -58,6 +64,9 @@ impl Drill {
             looked_at_backlog: Instant::now(),
             housekeepers: Vec::new(),
             housekeepers_taken: 0,
+            reapers_overtaken: 0,
+            reapers_killed: 0,
+            drains_raced: 0,
         }
     }
 
@@ -165,6 +174,9 @@ impl Drill {
             clocks: stage.clocks,
             disk_refused: stage.disk.refused,
             housekeepers_taken: self.housekeepers_taken,
+            reapers_overtaken: self.reapers_overtaken,
+            reapers_killed: self.reapers_killed,
+            drains_raced: self.drains_raced,
         };
         sometimes(&self.faults, &found, evidence, seen, &cuts)
     }
@@ -231,6 +243,9 @@ impl Drill {
             Fault::HalfOpen => stage.proxy.arm(Place::Silent, Does::Write),
             Fault::HousekeepingLate => stage.proxy.arm(Place::Late, Does::Housekeep),
             Fault::HousekeeperFrozen => made = self.freeze_housekeeper(stage).await?,
+            Fault::ReaperKilled => made = self.kill_reaper(stage).await?,
+            Fault::ReaperFrozen => made = self.freeze_reaper(stage).await?,
+            Fault::DrainRaced => made = self.race_a_drain(stage).await?,
             Fault::Promotion => made = self.promote(stage).await?,
             Fault::DatabaseClock => made = self.move_database_clock(stage).await?,
             Fault::DiskFull => made = self.fill_the_disk(stage).await?,

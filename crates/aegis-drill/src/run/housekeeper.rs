@@ -1,6 +1,7 @@
 //! A process that is frozen while its statement of housekeeping is on its way: others take its tasks over; then both go on.
 //!
-//! Invariant: process and statement go on only when the database says that the process holds nothing any more, or the bound is
+//! Invariant: process and statement go on only when the database says that the process holds nothing any more (of
+//! the reaper, which never held anything: that others have taken tasks back), or the bound is
 //! over, and then it is not counted.
 
 use std::time::{Duration, Instant};
@@ -12,6 +13,7 @@ use super::breaking::Drill;
 use super::stage::Stage;
 use crate::error::DrillError;
 use crate::facts;
+use crate::proxy::Holds;
 use crate::worker::LEASE;
 
 const LOOK: Duration = Duration::from_millis(20);
@@ -22,8 +24,18 @@ const TAKEN_WITHIN: Duration = Duration::from_secs(40);
 #[derive(Debug)]
 pub(super) struct Housekeeper {
     pub(super) name: String,
-    go_on: oneshot::Sender<()>,
-    since: Instant,
+    pub(super) go_on: oneshot::Sender<()>,
+    pub(super) since: Instant,
+    pub(super) until: Until,
+}
+
+/// What others have to have done before it goes on.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Until {
+    /// Taken its tasks.
+    HoldsNothing,
+    /// Taken back somebody's tasks, after this move.
+    OthersReaped(i64),
 }
 
 impl Drill {
@@ -34,7 +46,7 @@ impl Drill {
     ) -> Result<bool, DrillError> {
         let deadline = Instant::now() + FOUND_WITHIN;
         while Instant::now() < deadline {
-            let mut told = stage.proxy.hold_housekeeping();
+            let mut told = stage.proxy.hold(Holds::Housekeeping, None);
             let held = loop {
                 match told.try_recv() {
                     Ok(held) => break held,
@@ -54,6 +66,7 @@ impl Drill {
                     name: held.name,
                     go_on: held.go_on,
                     since: Instant::now(),
+                    until: Until::HoldsNothing,
                 });
                 return Ok(true);
             }
@@ -68,19 +81,26 @@ impl Drill {
                 self.housekeepers.push(one);
                 continue;
             }
-            let Some(worker) = stage.workers.iter().find(|w| w.name == one.name) else {
+            let mut all = stage.workers.iter().chain(&stage.reaper);
+            let Some(worker) = all.find(|w| w.name == one.name) else {
                 continue;
             };
-            let taken = match worker.pid() {
-                Some(pid) => stage.holds(pid).await == Some(false),
-                None => false,
+            let taken = match (one.until, worker.pid()) {
+                (Until::HoldsNothing, Some(pid)) => stage.holds(pid).await == Some(false),
+                (Until::OthersReaped(seen), Some(_)) => {
+                    stage.last_taken_back().await.is_some_and(|n| n > seen)
+                }
+                (_, None) => false,
             };
             if !taken && one.since.elapsed() < TAKEN_WITHIN {
                 self.housekeepers.push(one);
                 continue;
             }
             if taken && one.go_on.send(()).is_ok() {
-                self.housekeepers_taken += 1;
+                match one.until {
+                    Until::HoldsNothing => self.housekeepers_taken += 1,
+                    Until::OthersReaped(_) => self.reapers_overtaken += 1,
+                }
             }
             worker.signal(Signal::SIGCONT);
         }

@@ -11,6 +11,8 @@ mod housekeeper;
 mod late;
 mod pooler;
 mod promotion;
+mod race;
+mod reaper;
 mod rollback;
 mod sometimes;
 mod stage;

@@ -5,7 +5,9 @@
 use std::collections::BTreeMap;
 
 use super::clock::Clocks;
+use super::reaper;
 use crate::check::{Evidence, Found};
+use crate::facts::Move;
 use crate::fault::Fault;
 use crate::history::Event;
 use crate::oracle::behaviour::Behaviour;
@@ -22,6 +24,12 @@ pub(super) struct Seen {
     pub(super) disk_refused: u64,
     /// Frozen housekeepers that went on when others had their tasks.
     pub(super) housekeepers_taken: u64,
+    /// Frozen reapers that went on when others had taken tasks back.
+    pub(super) reapers_overtaken: u64,
+    /// Reapers that were killed in a statement, which arrived.
+    pub(super) reapers_killed: u64,
+    /// Claims that arrived when the gate of their worker was closed.
+    pub(super) drains_raced: u64,
 }
 
 /// What has to happen in a run with these faults, and how often it did.
@@ -134,6 +142,30 @@ pub(super) fn sometimes(
         "frozen_housekeeper_taken_over",
         seen.housekeepers_taken,
     );
+    let by_reaper = |one: &&Move| {
+        one.housekeeping
+            && one.client.starts_with(reaper::NAME)
+            && one.old_owner.is_some()
+            && one.new_owner.is_none()
+    };
+    let reaped = count(evidence.facts.moves.iter().filter(by_reaper));
+    let reaper_broken = made(Fault::ReaperKilled) || made(Fault::ReaperFrozen);
+    must(reaper_broken, "taken_back_by_the_reaper", reaped);
+    must(
+        made(Fault::ReaperKilled),
+        "reaper_killed_in_its_statement",
+        seen.reapers_killed,
+    );
+    must(
+        made(Fault::ReaperFrozen),
+        "frozen_reaper_overtaken",
+        seen.reapers_overtaken,
+    );
+    must(
+        made(Fault::DrainRaced),
+        "claim_raced_a_drain",
+        seen.drains_raced,
+    );
     must(
         made(Fault::Promotion),
         "rows_lost_with_the_tail",
@@ -170,7 +202,10 @@ pub(super) fn sometimes(
 /// Which fault makes it happen, when it has not; `None`: work alone does.
 pub(super) fn again(name: &str) -> Option<Fault> {
     Some(match name {
-        "takeover" => Fault::WorkerKilled,
+        "takeover" | "taken_back_by_the_reaper" => Fault::WorkerKilled,
+        "reaper_killed_in_its_statement" => Fault::ReaperKilled,
+        "frozen_reaper_overtaken" => Fault::ReaperFrozen,
+        "claim_raced_a_drain" => Fault::DrainRaced,
         "late_success_refused" => Fault::LateSuccess,
         "late_failure_refused" => Fault::LateFailure,
         "unknown_commit_resolved" | "cut_after_commit" | "cut_after_statement" => Fault::CutAfter,

@@ -21,6 +21,7 @@ use super::Options;
 use super::clock::{self, Clocks};
 use super::disk::FullDisk;
 use super::pooler::Pooler;
+use super::reaper;
 use super::versions::VersionBefore;
 use crate::child::{Process, Program};
 use crate::error::DrillError;
@@ -64,6 +65,8 @@ pub(super) struct Stage {
     pub(super) calm: Proxy,
     pub(super) history: History,
     pub(super) workers: Vec<Process>,
+    /// Does housekeeping and nothing else.
+    pub(super) reaper: Option<Process>,
     /// Told to end, and not waited for.
     pub(super) leaving: Vec<Process>,
     /// Take over what stood at a cut.
@@ -141,6 +144,7 @@ impl Stage {
         Ok(Self {
             history: History::open(&program.history("supervisor"))?,
             workers: Vec::new(),
+            reaper: None,
             leaving: Vec::new(),
             takers: Vec::new(),
             lates: AtomicUsize::new(0),
@@ -205,7 +209,12 @@ impl Stage {
         (pooled, before): (bool, bool),
     ) -> Result<Process, DrillError> {
         self.started += 1;
-        let name = format!("worker-{}", self.started);
+        let kind = if queue == reaper::QUEUE {
+            reaper::NAME
+        } else {
+            "worker-"
+        };
+        let name = format!("{kind}{}", self.started);
         let direct = self.proxy.url("aegis_engine", "postgres");
         let pooler = self.pooler.as_ref().filter(|_| pooled);
         let url = pooler.map_or_else(
@@ -328,6 +337,9 @@ impl Stage {
         while self.workers.len() < self.wanted && self.started < STARTED_MAX {
             self.start_worker()?;
         }
+        if self.wanted > 0 {
+            self.replace_reaper()?;
+        }
         Ok(())
     }
 
@@ -429,6 +441,7 @@ impl Stage {
             .workers
             .drain(..)
             .chain(self.leaving.drain(..))
+            .chain(self.reaper.take())
             .collect();
         for worker in &all {
             worker.signal(Signal::SIGCONT);
