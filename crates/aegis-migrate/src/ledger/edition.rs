@@ -25,7 +25,7 @@ const PAUSE: Duration = Duration::from_millis(500);
 
 /// Makes this program's edition, unless it or a newer one is there.
 pub(super) async fn bring(
-    client: &mut Client,
+    client: &Client,
     name: LedgerName,
     numbered: bool,
 ) -> Result<(), LedgerError> {
@@ -56,19 +56,7 @@ pub(super) async fn bring_in(
     if numbered && there(transaction, name).await? >= EDITION {
         return Ok(());
     }
-    transaction
-        .batch_execute(&format!("SET LOCAL lock_timeout = {WAIT_MS}"))
-        .await?;
-    transaction.batch_execute(&script(name)).await?;
-    transaction
-        .execute(
-            &*name.sql(include_str!("../../sql/ledger/set_edition.sql")),
-            &[&EDITION],
-        )
-        .await?;
-    transaction
-        .batch_execute("SET LOCAL lock_timeout TO DEFAULT")
-        .await
+    transaction.batch_execute(&making(name)).await
 }
 
 async fn there(
@@ -79,11 +67,26 @@ async fn there(
     client.query_one(&*sql, &[]).await?.try_get("number")
 }
 
-async fn make(client: &mut Client, name: LedgerName) -> Result<(), tokio_postgres::Error> {
-    // Dropped on an error, it is rolled back before the next statement.
-    let transaction = client.transaction().await?;
-    bring_in(&transaction, name, false).await?;
-    transaction.commit().await
+/// What makes this edition, for one transaction.
+fn making(name: LedgerName) -> String {
+    format!(
+        "SET LOCAL lock_timeout = {WAIT_MS};\n{}{}SET LOCAL lock_timeout TO DEFAULT;",
+        script(name),
+        name.sql(include_str!("../../sql/ledger/set_edition.sql"))
+            .replace("$1", &EDITION.to_string()),
+    )
+}
+
+/// In one round trip: it is there whole or not at all, and a lost answer is settled by trying again.
+async fn make(client: &Client, name: LedgerName) -> Result<(), tokio_postgres::Error> {
+    let made = client
+        .batch_execute(&format!("BEGIN;\n{}\nCOMMIT;", making(name)))
+        .await;
+    if made.is_err() {
+        // The first error is what is told.
+        client.batch_execute("ROLLBACK").await.ok();
+    }
+    made
 }
 
 #[cfg(test)]

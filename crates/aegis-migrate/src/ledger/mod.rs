@@ -175,7 +175,7 @@ pub fn script(name: LedgerName) -> String {
 
 /// Takes a new epoch; makes the tables first where they are missing or older than this program's. The caller holds the mutex.
 pub async fn take(
-    client: &mut Client,
+    client: &Client,
     name: LedgerName,
     run: &str,
     holder: &str,

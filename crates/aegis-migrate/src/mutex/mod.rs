@@ -110,14 +110,13 @@ impl Held {
 
     /// [`Self::take`] of any ledger.
     pub async fn take_in(
-        mut session: Direct,
+        session: Direct,
         of: LedgerName,
         name: &RunName,
         bound: Duration,
     ) -> Result<Self, MutexError> {
         poll(&session, of, bound).await?;
-        let ledger =
-            ledger::take(&mut session.client, of, &name.run, &name.application_name()).await?;
+        let ledger = ledger::take(&session.client, of, &name.run, &name.application_name()).await?;
         let who = Who {
             ledger: of,
             epoch: ledger.epoch,
@@ -173,7 +172,7 @@ impl Held {
             release: self.who.release.clone(),
         };
         self.ledger = ledger::take(
-            &mut self.session.client,
+            &self.session.client,
             of,
             &name.run,
             &name.application_name(),
