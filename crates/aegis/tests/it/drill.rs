@@ -9,7 +9,7 @@ use tokio::sync::Mutex;
 
 use crate::support::{command, run};
 
-const NOTHING: [&str; 8] = [
+const NOTHING: [&str; 9] = [
     "lost",
     "out_of_order",
     "blind_repeated",
