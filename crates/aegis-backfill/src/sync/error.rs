@@ -63,6 +63,16 @@ pub enum SyncError {
         /// What to do.
         way_out: String,
     },
+    /// Rows of other tables are seen in it, and its trigger does not fire for them.
+    #[error(
+        "[sync] {table}: the trigger does not fire for rows of {heirs}, which inherit from it, so a write there would have one side only; ALTER TABLE … NO INHERIT {table}, or make them partitions of it"
+    )]
+    Heirs {
+        /// The table.
+        table: String,
+        /// Who inherits.
+        heirs: String,
+    },
     /// The server, for another reason.
     #[error(transparent)]
     Sql(#[from] tokio_postgres::Error),

@@ -70,9 +70,12 @@ pub struct Sides {
 /// The trigger as the database has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TriggerState {
-    /// It fires: both parts are there and none is disabled.
+    /// It fires: both parts are there and none is disabled, on the table and on each partition, and it has no heir.
     pub enabled: bool,
-    /// The sha256 of everything that makes it, and of when it was made or touched: the same text, the same trigger all the time.
+    /// Tables below that have none: heirs.
+    pub uncovered: Vec<String>,
+    /// The sha256 of everything that makes it, and of when it or a part of it on a partition was made or touched: the same text, the same
+    /// trigger all the time for every row. A partition that is made, detached or dropped changes nothing; one that is attached does.
     pub definition: String,
 }
 
@@ -248,6 +251,28 @@ impl Rule {
         })
     }
 
+    /// Refuses a table from which others inherit: the trigger does not fire for their rows.
+    ///
+    /// # Errors
+    /// [`SyncError::Heirs`] with the way out.
+    pub async fn without_heirs(&self, client: &impl GenericClient) -> Result<(), SyncError> {
+        let rows = client
+            .query(
+                include_str!("../../sql/sync/heirs.sql"),
+                &[&self.table.schema, &self.table.name],
+            )
+            .await?;
+        let names = rows.iter().map(|row| row.try_get::<_, String>("heir"));
+        let names: Vec<String> = names.collect::<Result<_, _>>()?;
+        if names.is_empty() {
+            return Ok(());
+        }
+        Err(SyncError::Heirs {
+            table: self.table.to_string(),
+            heirs: names.join(", "),
+        })
+    }
+
     /// How the names of its two triggers begin.
     pub fn trigger_prefix(&self) -> String {
         generate::trigger_prefix(self)
@@ -282,8 +307,10 @@ impl Rule {
             )
             .await?;
         row.map(|row| {
+            let uncovered: Vec<String> = row.try_get("uncovered")?;
             Ok(TriggerState {
-                enabled: row.try_get("enabled")?,
+                enabled: row.try_get::<_, bool>("enabled")? && uncovered.is_empty(),
+                uncovered,
                 definition: row.try_get("definition")?,
             })
         })

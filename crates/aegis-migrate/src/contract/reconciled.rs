@@ -168,6 +168,9 @@ fn kind(change: &Change, question: Question) -> Option<&'static str> {
 pub fn other_trigger(now: Option<TriggerState>, then: Option<&str>) -> Option<&'static str> {
     match (now, then) {
         (None, _) => Some("the sync trigger is not there"),
+        (Some(now), _) if !now.uncovered.is_empty() => {
+            Some("a table that inherits from the other one has no sync trigger")
+        }
         (Some(now), _) if !now.enabled => Some("the sync trigger is disabled"),
         (Some(_), None) => Some("the pass ran without the sync trigger"),
         (Some(now), Some(then)) if now.definition != then => {

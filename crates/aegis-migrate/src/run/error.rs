@@ -66,6 +66,16 @@ pub enum RunError {
         /// What only the folder knows.
         lacks: String,
     },
+    /// The database is no older or newer state of this folder.
+    #[error(
+        "the database had {unknown}, which this folder does not know, before {after}, which it does: two histories; use the folder that has both"
+    )]
+    TwoHistories {
+        /// What only the database knows.
+        unknown: String,
+        /// What both know, and what came later.
+        after: String,
+    },
     /// A folder that is older than a contract.
     #[error(
         "the contract of {0} is closed here, and this folder does not know that change: its programs use what was taken. Use a newer one, or `aegis migrate contract reopen {0}` as long as nothing was dropped"
@@ -241,9 +251,9 @@ impl RunError {
             Self::Session(_) | Self::Mutex(MutexError::NotHeld) => 17,
             Self::Evidence(_) | Self::NotZero { .. } | Self::Pass(PassError::Touched { .. }) => 18,
             Self::Backfill(error) => of_job(error),
-            Self::AheadRefused { .. } | Self::TooOld(_) => 19,
+            Self::AheadRefused { .. } | Self::TwoHistories { .. } | Self::TooOld(_) => 19,
             Self::Sync {
-                source: SyncError::Untrusted { .. },
+                source: SyncError::Untrusted { .. } | SyncError::Heirs { .. },
                 ..
             }
             | Self::Requires(_)

@@ -26,6 +26,7 @@ pub(crate) async fn begin(client: &mut Client, change: &Change) -> Result<Source
             .pin(&transaction)
             .await?;
         pinned.trusted(&transaction, None).await?;
+        rule.without_heirs(&transaction).await?;
         pinned.tried(&transaction).await?;
         Ok(pinned.create())
     };
@@ -65,5 +66,6 @@ fn file(change: &Change, statements: &[String], phase: Phase) -> Result<SourceFi
         script,
         phase: Some(phase),
         atomic: Some(phase == Phase::Contract),
+        proven: true,
     })
 }

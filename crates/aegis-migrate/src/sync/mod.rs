@@ -136,6 +136,12 @@ impl Account {
                 }
             }
         }
+        if !state.uncovered.is_empty() {
+            let heirs = state.uncovered.join(", ");
+            return Ok(Some(format!(
+                "it does not fire for rows of {heirs}, which inherit from the table (take them out first: ALTER TABLE … NO INHERIT)"
+            )));
+        }
         Ok((!state.enabled)
             .then(|| "a part of it is missing or disabled, on a partition perhaps".to_owned()))
     }

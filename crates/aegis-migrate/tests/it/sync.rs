@@ -226,8 +226,8 @@ async fn repaired(db: &TestDb, set: &Set) -> Result<String, RepairError> {
     done
 }
 
-#[tokio::test]
-async fn a_trigger_that_one_partition_disables_is_seen_and_made_again() {
+/// Partitions, and the set that makes them and the trigger.
+async fn in_parts() -> (TestDb, Set) {
     let folder = split(false).edited(
         &format!("{USERS}/expand.sql"),
         "name text NOT NULL);",
@@ -237,6 +237,12 @@ async fn a_trigger_that_one_partition_disables_is_seen_and_made_again() {
     db.admin.batch_execute("CREATE SCHEMA app").await.unwrap();
     let set = sealed(&folder);
     ran(&db, &set, Phase::Expand).await.unwrap();
+    (db, set)
+}
+
+#[tokio::test]
+async fn a_trigger_that_one_partition_disables_is_seen_and_made_again() {
+    let (db, set) = in_parts().await;
     let sql = "ALTER TABLE app.users_two DISABLE TRIGGER USER";
     db.admin.batch_execute(sql).await.unwrap();
     let error = ran(&db, &set, Phase::Expand).await.unwrap_err();
@@ -249,6 +255,84 @@ async fn a_trigger_that_one_partition_disables_is_seen_and_made_again() {
         row(&db, 101).await,
         words(["Grace Hopper", "Grace", "Hopper"])
     );
+}
+
+#[tokio::test]
+async fn what_may_have_brought_rows_into_a_partition_without_the_trigger_makes_it_another_one() {
+    let (db, set) = in_parts().await;
+    let rule = set.changes[&SPLIT.parse().unwrap()].sync_rule().unwrap();
+    let columns = "(id bigint NOT NULL, name text NOT NULL, first_name text, last_name text, PRIMARY KEY (id))";
+    let cases = [
+        (
+            "ALTER TABLE app.users_two DISABLE TRIGGER USER; ALTER TABLE app.users_two ENABLE TRIGGER USER".to_owned(),
+            true,
+        ),
+        (
+            format!("CREATE TABLE app.users_three {columns}; INSERT INTO app.users_three VALUES (201, 'Ada Lovelace'); ALTER TABLE app.users ATTACH PARTITION app.users_three FOR VALUES FROM (200) TO (300)"),
+            true,
+        ),
+        (
+            "CREATE TABLE app.users_four PARTITION OF app.users FOR VALUES FROM (300) TO (400)".to_owned(),
+            false,
+        ),
+        (
+            "CREATE TABLE app.users_five PARTITION OF app.users FOR VALUES FROM (400) TO (500) PARTITION BY RANGE (id); CREATE TABLE app.users_six PARTITION OF app.users_five FOR VALUES FROM (400) TO (450)".to_owned(),
+            false,
+        ),
+        // Disabled and enabled where it was born with the partition.
+        (
+            "ALTER TABLE app.users_six DISABLE TRIGGER USER; ALTER TABLE app.users_six ENABLE TRIGGER USER".to_owned(),
+            true,
+        ),
+        ("ALTER TABLE app.users_four ALTER first_name SET STATISTICS 10; ANALYZE app.users".to_owned(), false),
+        ("DROP TABLE app.users_four; DROP TABLE app.users_one".to_owned(), false),
+        (
+            "BEGIN; ALTER TABLE app.users DETACH PARTITION app.users_two; ALTER TABLE app.users ATTACH PARTITION app.users_two FOR VALUES FROM (100) TO (200); COMMIT".to_owned(),
+            true,
+        ),
+    ];
+    for (sql, is_another) in cases {
+        let before = rule.state(&db.admin).await.unwrap().unwrap();
+        db.admin.batch_execute(&sql).await.unwrap();
+        let after = rule.state(&db.admin).await.unwrap().unwrap();
+        assert!(before.enabled && after.enabled, "{sql}");
+        assert_eq!(before.definition != after.definition, is_another, "{sql}");
+    }
+}
+
+#[tokio::test]
+async fn a_table_from_which_others_inherit_gets_no_trigger_and_an_heir_of_later_stops_a_run() {
+    let db = in_use().await;
+    db.admin
+        .batch_execute("CREATE TABLE app.heir () INHERITS (app.users)")
+        .await
+        .unwrap();
+    let set = sealed(&split(false));
+    let error = ran(&db, &set, Phase::Expand).await.unwrap_err();
+    assert_eq!(error.exit_code(), 21, "{error}");
+    for part in ["app.heir", "NO INHERIT", "[sync]"] {
+        assert!(error.to_string().contains(part), "{error}");
+    }
+    let triggers = "SELECT count(*) FROM pg_trigger WHERE tgname LIKE 'zz_aegis_sync_%'";
+    let count: i64 = db.admin.query_one(triggers, &[]).await.unwrap().get(0);
+    assert_eq!(count, 0);
+    let out = "ALTER TABLE app.heir NO INHERIT app.users";
+    db.admin.batch_execute(out).await.unwrap();
+    ran(&db, &set, Phase::Expand).await.unwrap();
+    // One of later, by hand: its rows have no side of the other.
+    db.admin
+        .batch_execute("CREATE TABLE app.later () INHERITS (app.users)")
+        .await
+        .unwrap();
+    let error = ran(&db, &set, Phase::Expand).await.unwrap_err();
+    assert_eq!(error.exit_code(), 12, "{error}");
+    assert!(error.to_string().contains("app.later"), "{error}");
+    let error = repaired(&db, &set).await.unwrap_err();
+    assert_eq!(error.exit_code(), 21, "{error}");
+    let out = "ALTER TABLE app.later NO INHERIT app.users";
+    db.admin.batch_execute(out).await.unwrap();
+    let again = ran(&db, &set, Phase::Expand).await.unwrap();
+    assert_eq!(again.outcome, Outcome::Nothing);
 }
 
 #[tokio::test]

@@ -159,6 +159,50 @@ async fn limits_are_read_again_while_it_is_held_back() {
     assert_eq!(not_moved(&db, 1).await, 0);
 }
 
+/// Each row sleeps, so that the machine does not decide the pace.
+#[tokio::test]
+async fn at_half_of_a_job_what_is_left_is_foretold_and_a_pause_is_no_work() {
+    let rows = 2000;
+    let db = counted(rows).await;
+    db.admin
+        .batch_execute(
+            "CREATE FUNCTION app.slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(0.001); RETURN NEW; END $$;
+             CREATE TRIGGER slow BEFORE UPDATE ON app.t FOR EACH ROW EXECUTE FUNCTION app.slow()",
+        )
+        .await
+        .unwrap();
+    let mut spec = counting();
+    spec.batch = super::sized(50, 50);
+    let runner = beside(&db, &spec, Arc::default());
+    wait_until("half of it is done", BOUND, async || {
+        let seen = "SELECT coalesce(max(rows_seen), 0) FROM aegis_migrate.backfill";
+        super::number(&db, seen).await >= i64::from(rows / 2)
+    })
+    .await;
+    assert!(told(&db, Command::Pause).await);
+    let half = stands(&db).await.progress;
+    wait_until("the pause was counted", BOUND, async || {
+        stands(&db).await.progress.waited_ms >= 500
+    })
+    .await;
+    let paused = stands(&db).await.progress;
+    assert_eq!(paused.left_s_estimated, half.left_s_estimated, "a pause");
+    assert_eq!(half.rows_estimated, Some(i64::from(rows)));
+    let percent = half.percent_estimated.unwrap();
+    assert!((50.0..90.0).contains(&percent), "{half:?}");
+    assert!(told(&db, Command::Resume).await);
+    runner.await.unwrap().unwrap();
+    let end = stands(&db).await.progress;
+    let took = end.worked_ms - half.worked_ms;
+    let foretold = half.left_s_estimated.unwrap() * 1000;
+    // Rounded up to a second; other tests on the same machine make one half slower than the other.
+    assert!(
+        foretold + 1000 >= took / 3 && foretold <= took * 3 + 1000,
+        "foretold {foretold} ms of work, took {took} ms: {half:?}"
+    );
+    assert!(took >= 500, "each row has slept: {end:?}");
+}
+
 #[tokio::test]
 async fn a_batch_that_is_in_flight_when_somebody_else_takes_the_job_or_pauses_it_is_not_committed()
 {
