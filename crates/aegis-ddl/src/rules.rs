@@ -236,7 +236,7 @@ pub const RULES: &[Rule] = &[
     rule(
         "opaque-sql",
         "a part could not be read, so nobody knows what it does",
-        "static statements; or verify.sql with a reason",
+        "static statements; or in a change `opaque`, with verify.sql and a reason",
     ),
     rule(
         "outside-transaction",

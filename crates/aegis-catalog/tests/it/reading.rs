@@ -392,6 +392,12 @@ async fn sizes_and_rates_are_known_or_unknown_never_zero_by_default() {
         "pg_stat_statements is not there"
     );
     assert_eq!(catalog.calls_window, None);
+    // Nobody has reset it, so it has counted since the server's statistics began; then since its own reset.
+    let began = catalog.rates_window.unwrap();
+    assert!(began.seconds > 0.0);
+    run(&db.admin, "SELECT pg_stat_reset()").await;
+    let reset = all(&db.admin).await.rates_window.unwrap();
+    assert!(reset.since > began.since, "{reset:?} {began:?}");
     run(&db.admin, "ANALYZE t").await;
     let catalog = all(&db.admin).await;
     assert_eq!(

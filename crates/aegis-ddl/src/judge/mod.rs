@@ -41,6 +41,8 @@ pub struct SourceFile {
     pub phase: Option<Phase>,
     /// Whether all its statements run in one transaction. None: nobody knows, as in a plain folder.
     pub atomic: Option<bool>,
+    /// Of a change: what nobody can read in it is proven after it ran.
+    pub proven: bool,
 }
 
 /// An override of a compatibility rule.
@@ -50,6 +52,14 @@ pub struct Compatible {
     pub rule: String,
     /// Why the version before does not mind.
     pub reason: String,
+    /// In which phase it holds; absent: in all.
+    pub phase: Option<Phase>,
+}
+
+impl Compatible {
+    fn holds_in(&self, phase: Option<Phase>) -> bool {
+        self.phase.is_none() || self.phase == phase
+    }
 }
 
 /// What is known beside the files.
@@ -79,7 +89,22 @@ pub(crate) fn is_steady_default(context: &Context<'_>, default: &crate::form::Ex
 }
 
 /// Judges a set of files in the order in which they run.
+///
+/// An override that this catalog does not need, and another may, is needed: a file is one for all databases.
 pub fn judge(files: &[SourceFile], context: &Context<'_>) -> Report {
+    let mut report = judged(files, context);
+    if context.catalog.is_some() && !report.unused_overrides.is_empty() {
+        let anywhere = Context {
+            catalog: None,
+            ..*context
+        };
+        let of_any = judged(files, &anywhere).unused_overrides;
+        report.unused_overrides.retain(|one| of_any.contains(one));
+    }
+    report
+}
+
+fn judged(files: &[SourceFile], context: &Context<'_>) -> Report {
     let mut world = World::new(
         context.catalog,
         context.server,
@@ -119,10 +144,11 @@ pub fn judge(files: &[SourceFile], context: &Context<'_>) -> Report {
         .iter()
         .filter(|one| {
             !verdicts.iter().any(|verdict: &Verdict| {
-                verdict
-                    .findings
-                    .iter()
-                    .any(|finding| finding.rule == one.rule)
+                one.holds_in(verdict.phase)
+                    && verdict
+                        .findings
+                        .iter()
+                        .any(|finding| finding.rule == one.rule)
             })
         })
         .map(|one| match crate::rules::find(&one.rule) {
@@ -255,7 +281,7 @@ fn finish(
             && let Some(given) = context
                 .compatible
                 .iter()
-                .find(|one| one.rule == finding.rule)
+                .find(|one| one.rule == finding.rule && one.holds_in(file.phase))
         {
             finding.overridden = Some(given.reason.clone());
         } else if is_compatibility
@@ -267,6 +293,19 @@ fn finish(
                 "compatible = [{{ rule = \"{}\", reason = \"why the version before does not mind\" }}]",
                 finding.rule
             ));
+        }
+        // What runs unread in a change must be shown to have done what it should.
+        if finding.rule == "opaque-sql"
+            && finding.level >= Level::Warning
+            && file.phase.is_some()
+            && !file.proven
+        {
+            finding.level = Level::Error;
+            finding.class = Class::E;
+            finding.declare = Some(
+                "opaque = { verify = \"verify.sql\", reason = \"why it cannot be plain statements\" }"
+                    .to_owned(),
+            );
         }
     }
     let blocking = if file.phase.is_some() {

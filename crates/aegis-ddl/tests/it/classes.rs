@@ -1,14 +1,20 @@
 //! What the judge says of a file without a catalog.
 
-use aegis_ddl::{Class, Context, SourceFile, judge, read};
+use aegis_ddl::{Class, Context, Phase, SourceFile, judge, read};
 
-/// The worst class of a file without a catalog, and the rules that gave it.
+/// The worst class of a file of a plain folder without a catalog, and the rules that gave it.
 pub(super) fn class_of(sql: &str, server: u32) -> (Class, String) {
+    class_in(sql, server, None)
+}
+
+/// The same in a part of a change, without a proof of what is opaque and without a reason for what a version before meets.
+pub(super) fn class_in(sql: &str, server: u32, phase: Option<Phase>) -> (Class, String) {
     let file = SourceFile {
         path: "a.sql".to_owned(),
         script: read(sql).unwrap_or_else(|error| panic!("{sql}: {error}")),
-        phase: None,
-        atomic: None,
+        phase,
+        atomic: phase.map(|_| false),
+        proven: false,
     };
     let context = Context {
         server,

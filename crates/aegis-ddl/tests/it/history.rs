@@ -12,6 +12,7 @@ fn last(files: &[&str]) -> (Class, String) {
             script: read(sql).unwrap(),
             phase: None,
             atomic: None,
+            proven: false,
         })
         .collect();
     let context = Context {

@@ -4,7 +4,7 @@
 use crate::classes::class_of;
 
 /// Class, perhaps a rule, perhaps the server's major, then the file.
-const CORPUS: &str = include_str!("hostile.txt");
+pub(super) const CORPUS: &str = include_str!("hostile.txt");
 
 #[test]
 fn every_file_of_the_list_has_its_class() {

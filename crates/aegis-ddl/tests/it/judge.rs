@@ -102,6 +102,7 @@ fn judged(sql: &str, catalog: &Catalog) -> Verdict {
         script: aegis_ddl::read(sql).unwrap(),
         phase: None,
         atomic: None,
+        proven: false,
     };
     let context = Context {
         server: catalog.server_major(),

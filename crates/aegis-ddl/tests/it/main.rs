@@ -4,7 +4,9 @@
     reason = "a panic with a sentence is how a test fails"
 )]
 
+mod borders;
 mod classes;
+mod expand;
 mod history;
 mod hostile;
 mod judge;

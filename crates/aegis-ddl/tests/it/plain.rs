@@ -6,7 +6,7 @@ use aegis_ddl::{Class, read};
 use crate::classes::class_of;
 
 /// Class, then the statement; several statements in one entry are one file, and the worst counts.
-const CORPUS: &str = include_str!("plain.txt");
+pub(super) const CORPUS: &str = include_str!("plain.txt");
 
 #[test]
 fn every_statement_of_the_list_has_its_class() {

@@ -4,7 +4,7 @@
 use crate::classes::class_of;
 
 /// By the tools that wrote them, and by kinds.
-const LISTS: &[(&str, &str)] = &[
+pub(super) const LISTS: &[(&str, &str)] = &[
     ("frameworks.sql", include_str!("real/frameworks.sql")),
     ("plain_sql.sql", include_str!("real/plain_sql.sql")),
     ("shapes.sql", include_str!("real/shapes.sql")),

@@ -10,11 +10,13 @@ fn judged(files: &[(&str, Phase)], compatible: &[(&str, &str)]) -> Report {
             script: read(sql).unwrap(),
             phase: Some(*phase),
             atomic: Some(false),
+            proven: false,
         })
         .collect();
     let compatible: Vec<_> = compatible
         .iter()
         .map(|(rule, reason)| Compatible {
+            phase: None,
             rule: (*rule).to_owned(),
             reason: (*reason).to_owned(),
         })
@@ -101,6 +103,49 @@ fn what_a_version_before_meets_needs_a_reason_in_expand_and_a_reason_must_be_nee
         report.unused_overrides
     );
     assert!(!report.passes());
+}
+
+#[test]
+fn an_override_holds_in_its_phase_and_is_used_where_another_catalog_needs_it() {
+    let file = |sql: &str, phase| SourceFile {
+        path: format!("{phase:?}.sql"),
+        script: read(sql).unwrap(),
+        proven: false,
+        phase: Some(phase),
+        atomic: None,
+    };
+    let of = |rule: &str, phase| Compatible {
+        rule: rule.to_owned(),
+        reason: "x".to_owned(),
+        phase: Some(phase),
+    };
+    let check = "ALTER TABLE t ADD CONSTRAINT c CHECK (a > 0) NOT VALID";
+    let files = [file(check, Phase::Migrate)];
+    let judged = |files: &[SourceFile], catalog, compatible: &[Compatible]| {
+        let context = Context {
+            server: 18,
+            catalog,
+            schema: "app",
+            fresh: false,
+            compatible,
+        };
+        judge(files, &context)
+    };
+    let rule = "new-write-restriction";
+    let report = judged(&files, None, &[of(rule, Phase::Expand)]);
+    assert_eq!(report.unused_overrides.len(), 1, "{report:?}");
+    assert!(!report.verdicts[0].passes, "{report:?}");
+    let report = judged(&files, None, &[of(rule, Phase::Migrate)]);
+    assert!(report.passes(), "{report:?}");
+    // A view that is not there is new here, and replaced on the next database.
+    let empty = aegis_catalog::Catalog::default();
+    let view = [file("CREATE OR REPLACE VIEW v AS SELECT 1", Phase::Expand)];
+    let bare = judged(&view, Some(&empty), &[]);
+    assert!(bare.passes(), "no finding here: {bare:?}");
+    let report = judged(&view, Some(&empty), &[of("replace-view", Phase::Expand)]);
+    assert!(report.passes(), "{report:?}");
+    let report = judged(&view, Some(&empty), &[of("rename", Phase::Expand)]);
+    assert_eq!(report.unused_overrides.len(), 1, "{report:?}");
 }
 
 #[test]
@@ -230,6 +275,7 @@ fn heirs_count_for_the_size_of_their_parent() {
             script: read(sql).unwrap(),
             phase: None,
             atomic: None,
+            proven: false,
         };
         let context = Context {
             server: 18,

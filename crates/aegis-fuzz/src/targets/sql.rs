@@ -34,6 +34,7 @@ fn statements(sql: &str, script: Script) {
                 script: script.clone(),
                 phase: None,
                 atomic: None,
+                proven: false,
             }],
             &Context {
                 server,

@@ -252,31 +252,14 @@ fn locked(lock: &aegis_ddl::Lock, unit: &Unit, catalog: Option<&Catalog>) -> Loc
     let size = catalog
         .and_then(|catalog| catalog.relation(&name))
         .and_then(|relation| relation.size.as_ref());
-    let queued = catalog
-        .filter(|_| lock.mode.blocks_writes())
-        .and_then(|catalog| {
-            let rates = catalog.rates_of(&name)?;
-            if lock.mode.blocks_reads()
-                && let (Some(calls), Some(window)) = (rates.calls, &catalog.calls_window)
-            {
-                return window.a_minute(calls);
-            }
-            let window = catalog.rates_window.as_ref()?;
-            let writes = rates.inserted + rates.updated + rates.deleted;
-            let reads = rates.sequential_scans + rates.index_scans;
-            window.a_minute(if lock.mode.blocks_reads() {
-                writes + reads
-            } else {
-                writes
-            })
-        });
     Locked {
         relation: lock.relation.to_string(),
         mode: lock.mode.sql(),
         blocks_reads: lock.mode.blocks_reads(),
         blocks_writes: lock.mode.blocks_writes(),
         bytes: size.map(|size| size.total_bytes),
-        queued_a_minute: queued,
+        queued_a_minute: catalog
+            .and_then(|catalog| crate::plan::queued_a_minute(catalog, lock.mode, &name)),
     }
 }
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use aegis_ddl::SourceFile;
 
-use super::{MovedRows, Since, Unit, Wrapped, unreadable};
+use super::{MovedRows, Since, Unit, Wrapped, of_file, unreadable};
 use crate::change::{self, CHANGE_FILE, Change, Part, Phase, Problem, Problems};
 use crate::foreign::{self, ForeignFile, Tool};
 use crate::lock::LOCK_FILE;
@@ -140,6 +140,17 @@ pub(super) fn of_change(change: &Change, keep: impl Fn(Phase) -> bool) -> Option
                 }
             }
         }
+        if let Err(problem) = plan::verify(change, phase) {
+            let line = problem.line.unwrap_or(1);
+            let safe = "queries that each give one row `true`";
+            told.push(of_file(
+                &problem.file,
+                line,
+                "unreadable",
+                &problem.what,
+                safe,
+            ));
+        }
     }
     (!files.is_empty() || !told.is_empty() || change.backfill.is_some()).then(|| Unit {
         files,
@@ -185,6 +196,7 @@ fn of_files(
                     atomic: wrapped.is_atomic(&script.statements),
                     script,
                     phase: None,
+                    proven: false,
                 });
                 all_wrapped.push(wrapped);
             }

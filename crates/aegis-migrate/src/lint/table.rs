@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use aegis_ddl::{Class, Level};
+use aegis_ddl::{Class, Level, Phase};
 
 use super::{Judged, Locked};
 
@@ -74,7 +74,12 @@ fn paragraph(
             writeln!(text, "      instead: {}", finding.safe)?;
         }
         if let Some(line) = &finding.declare {
-            writeln!(text, "      or declare it in [expand]: {}", clean(line))?;
+            let section = match one.phase {
+                Some(Phase::Migrate) => "migrate",
+                Some(Phase::Tighten | Phase::Contract) => "contract",
+                Some(Phase::Expand) | None => "expand",
+            };
+            writeln!(text, "      or declare it in [{section}]: {}", clean(line))?;
         }
     }
     if !one.passes

@@ -94,6 +94,12 @@ pub fn words(what: &What) -> [String; 4] {
             format!("the baseline, from {from}"),
             "executed on a fresh database, recorded on any other".to_owned(),
         ],
+        What::Override { file, said } => [
+            file.clone(),
+            "E (refused here)".to_owned(),
+            "an override that is none".to_owned(),
+            said.clone(),
+        ],
     }
 }
 
@@ -103,7 +109,10 @@ pub fn locks(locks: &[Locked]) -> String {
         let size = lock.bytes.map_or_else(String::new, |bytes| {
             format!(" ({})", bytes_for_people(bytes))
         });
-        format!("{} on {}{size}", lock.mode, lock.relation)
+        let queued = lock.queued_a_minute.map_or_else(String::new, |queued| {
+            format!(": about {queued:.0} statements a minute would queue")
+        });
+        format!("{} on {}{size}{queued}", lock.mode, lock.relation)
     });
     each.collect::<Vec<_>>().join(", ")
 }

@@ -3,12 +3,15 @@
 //! Invariants: a class comes from the judge and from nobody else; without a catalog a size is unknown and never small.
 
 mod markdown;
+mod verify;
 
-use aegis_catalog::Catalog;
+use aegis_catalog::{Catalog, Name};
 use aegis_ddl::{Class, Context, LockMode, SourceFile, judge};
 use serde::Serialize;
 
-use crate::change::{Change, Part, Phase, PhaseOf, Problem, Problems, SqlFile};
+use crate::change::{CHANGE_FILE, Change, Part, Phase, PhaseOf, Problem, Problems, SqlFile};
+
+pub use verify::{Query, Verify, verify};
 
 pub use markdown::{locks as locks_in_words, markdown, words};
 
@@ -67,10 +70,17 @@ pub enum What {
         /// What made it.
         from: String,
     },
+    /// A rule that change.toml overrides for nothing. Nothing of it would be done: the phase is refused.
+    Override {
+        /// The change.toml.
+        file: String,
+        /// Which rule, and why it is an error.
+        said: String,
+    },
 }
 
 /// A relation that is locked.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Locked {
     /// Its name.
     pub relation: String,
@@ -82,6 +92,8 @@ pub struct Locked {
     pub blocks_writes: bool,
     /// Its size with its indexes; `None`: nobody knows.
     pub bytes: Option<i64>,
+    /// Statements a minute that would wait behind the lock; `None`: nobody counted.
+    pub queued_a_minute: Option<f64>,
 }
 
 /// What these phases would do, in their order.
@@ -135,7 +147,8 @@ fn of_phase(
         fresh: false,
         compatible: &overrides,
     };
-    let mut verdicts = judge(&files, &context).verdicts.into_iter().peekable();
+    let report = judge(&files, &context);
+    let mut verdicts = report.verdicts.into_iter().peekable();
     let mut items = Vec::new();
     for part in parts {
         match part {
@@ -197,6 +210,11 @@ fn of_phase(
             Part::Reconcile(_) => items.push(item(What::Reconcile)),
         }
     }
+    let file = format!("{}/{CHANGE_FILE}", change.path);
+    items.extend(report.unused_overrides.into_iter().map(|said| {
+        let file = file.clone();
+        item(What::Override { file, said })
+    }));
     Ok(items)
 }
 
@@ -214,11 +232,11 @@ pub(crate) fn script(
     file: &SqlFile,
 ) -> Result<SourceFile, aegis_ddl::SyntaxError> {
     let script = aegis_ddl::read(&file.text)?;
-    let phase = match key {
-        "contract.tighten" => aegis_ddl::Phase::Tighten,
-        "contract.sql" => aegis_ddl::Phase::Contract,
-        key if key.starts_with("migrate.") => aegis_ddl::Phase::Migrate,
-        _ => aegis_ddl::Phase::Expand,
+    let (phase, of) = match key {
+        "contract.tighten" => (aegis_ddl::Phase::Tighten, Phase::Contract),
+        "contract.sql" => (aegis_ddl::Phase::Contract, Phase::Contract),
+        key if key.starts_with("migrate.") => (aegis_ddl::Phase::Migrate, Phase::Migrate),
+        _ => (aegis_ddl::Phase::Expand, Phase::Expand),
     };
     let atomic = phase == aegis_ddl::Phase::Expand
         && change.expand.as_ref().is_some_and(|expand| expand.atomic);
@@ -227,6 +245,8 @@ pub(crate) fn script(
         script,
         phase: Some(phase),
         atomic: Some(atomic),
+        // A baseline is a dump of what other tools did.
+        proven: change.baseline.is_some() || change.opaque(of).is_some(),
     })
 }
 
@@ -250,7 +270,30 @@ fn locks(locks: &[aegis_ddl::Lock], change: &Change, catalog: Option<&Catalog>) 
                 blocks_reads: lock.mode.blocks_reads(),
                 blocks_writes: lock.mode.blocks_writes(),
                 bytes: size.map(|size| size.total_bytes),
+                queued_a_minute: catalog
+                    .and_then(|catalog| queued_a_minute(catalog, lock.mode, &name)),
             }
         })
         .collect()
+}
+
+/// How many statements a minute would wait behind a lock, by what the server has counted; `None`: nobody waits, or nobody counted.
+pub(crate) fn queued_a_minute(catalog: &Catalog, mode: LockMode, name: &Name) -> Option<f64> {
+    if !mode.blocks_writes() {
+        return None;
+    }
+    let rates = catalog.rates_of(name)?;
+    if mode.blocks_reads()
+        && let (Some(calls), Some(window)) = (rates.calls, &catalog.calls_window)
+    {
+        return window.a_minute(calls);
+    }
+    let window = catalog.rates_window.as_ref()?;
+    let writes = rates.inserted + rates.updated + rates.deleted;
+    let reads = rates.sequential_scans + rates.index_scans;
+    window.a_minute(if mode.blocks_reads() {
+        writes + reads
+    } else {
+        writes
+    })
 }

@@ -27,6 +27,7 @@ use crate::contract::subject::Subject;
 use crate::ledger::{self, StepRow, StepState, Who};
 use crate::lock::LockLine;
 use crate::mutex::Held;
+use crate::plan::{Verify, verify};
 use crate::set::Set;
 use crate::standing::{recorded, standing};
 
@@ -151,7 +152,8 @@ async fn whole_line(
     };
     let steps = ledger::steps(run.client, run.who.ledger).await?;
     let sources = sources(run.client, change).await?;
-    let open = open(&steps, line, change, &sources, server)?;
+    let proof = proof(change)?;
+    let open = open(&steps, line, change, &sources, proof.as_ref(), server)?;
     if attempt.done_at.is_some() {
         // The old form is gone, and the approval with it: what is left is what stands after the transaction.
         let before = open.before.iter().map(|place| &place.work);
@@ -358,7 +360,8 @@ pub(crate) async fn in_order(
         .line(&at)
         .ok_or_else(|| ContractError::None(change.id.to_string()))?;
     let sources = sources(client, change).await?;
-    open(&[], line, change, &sources, 0).map(|_| ())
+    let proof = proof(change)?;
+    open(&[], line, change, &sources, proof.as_ref(), 0).map(|_| ())
 }
 
 /// Refuses a clock that stands before what the ledger has seen: what has ended by it would count again.
@@ -456,12 +459,18 @@ async fn sources(
     Ok(sources)
 }
 
+/// What proves its opaque statements.
+fn proof(change: &Change) -> Result<Option<Verify>, RunError> {
+    verify(change, Phase::Contract).map_err(|problem| RunError::Folder(problem.into()))
+}
+
 /// The statements that are open. Of the files that drop, what cannot run in a transaction stands above or below all that can.
 fn open<'a>(
     steps: &'a [StepRow],
     line: &'a LockLine,
     change: &'a Change,
     sources: &'a [(SourceFile, Option<Class>)],
+    verify: Option<&'a Verify>,
     server: u32,
 ) -> Result<Open<'a>, ContractError> {
     let (mut open, mut ordinal) = (Open::default(), 0);
@@ -500,6 +509,7 @@ fn open<'a>(
                 run_as: change.run_as.as_deref(),
                 compatible: &[],
                 server,
+                verify,
                 generated: *generated,
             };
             if dropped {

@@ -12,6 +12,7 @@ mod fresh;
 mod locks;
 pub(crate) mod lost;
 mod outside;
+mod proof;
 mod ready;
 mod step;
 mod sync;
@@ -30,7 +31,7 @@ use crate::contract::floor;
 use crate::ledger::{self, LedgerName, Step, StepRow, StepState, Who};
 use crate::lock::LockLine;
 use crate::mutex::Held;
-use crate::plan::source;
+use crate::plan::{Verify, source, verify};
 use crate::set::Set;
 use crate::standing::{Standing, recorded_in, standing};
 use crate::switch;
@@ -40,6 +41,7 @@ use watch::{Keeper, Watch};
 
 pub use error::RunError;
 pub(crate) use locks::Wanted;
+pub(crate) use step::STANDSTILL;
 pub(crate) use sync::{PLACE as SYNC, begin as begin_sync};
 pub use under_way::builds;
 
@@ -105,6 +107,8 @@ struct Work<'a> {
     run_as: Option<&'a str>,
     compatible: &'a [Compatible],
     server: u32,
+    /// What proves it, where it is opaque.
+    verify: Option<&'a Verify>,
     /// Made by this tool, with the class that it has: there is no author to judge.
     generated: Option<Class>,
 }
@@ -326,6 +330,14 @@ fn refused(
         .open(phase)
         .map(|line| line.line.at.to_string())
         .collect();
+    if let Some((unknown, after)) = stands.split()
+        && !dev
+    {
+        return Err(RunError::TwoHistories {
+            unknown: unknown.to_string(),
+            after: after.to_string(),
+        });
+    }
     if !stands.unknown.is_empty() && !dev {
         if open.is_empty() || stands.is_ahead() {
             return Ok(Some(Outcome::Ahead));
@@ -391,12 +403,11 @@ async fn of_line(
         });
     }
     let compatible = change.overrides(phase);
-    // A tenant's schema is made by whoever takes it in; that of a fresh database perhaps by an earlier line, in whatever way.
-    if !fresh || matches!(held.who.ledger, LedgerName::Tenant(_)) {
-        ready::reachable(&mut held.session.client, change, phase).await?;
-    }
+    let verify = verify(change, phase).map_err(|problem| RunError::Folder(problem.into()))?;
+    // Whoever takes an application or a tenant in makes its schema, or an earlier line does, which has run by now.
+    ready::reachable(&mut held.session.client, change, phase, fresh).await?;
     if !fresh && !steps.iter().any(|step| step.at == line.at) {
-        ready::beforehand(&mut held.session.client, change, phase, server).await?;
+        ready::beforehand(held, change, phase, server).await?;
     }
     let mut ordinal = 0;
     for part in change.parts(phase) {
@@ -442,6 +453,7 @@ async fn of_line(
                 run_as: change.run_as.as_deref(),
                 compatible: &compatible,
                 server,
+                verify: verify.as_ref(),
                 generated,
             };
             if before.is_some_and(|row| row.state.is_done() && row.sha256 == work.step.sha256) {

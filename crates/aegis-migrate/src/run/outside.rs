@@ -12,7 +12,7 @@ use serde_json::Value;
 use tokio_postgres::{Client, Transaction};
 
 use super::watch::{Watch, watched};
-use super::{RunError, Work, lost};
+use super::{RunError, Work, lost, proof};
 use crate::ledger::{self, Step, StepState, Who};
 use crate::structure::{
     Before, Detach, IndexStanding, Reach, before, detach, expected_index, leftovers_of_reindex,
@@ -85,6 +85,7 @@ pub(super) struct ToDo {
     /// Leftovers of others.
     left: Vec<String>,
     looked: Before,
+    is_opaque: bool,
 }
 
 /// Looks at what is there, and writes the intent. Under the mutex.
@@ -96,9 +97,9 @@ pub(super) async fn begin(
     fresh: bool,
 ) -> Result<Begin, RunError> {
     let transaction = client.transaction().await?;
-    let class = super::step::decide(&transaction, work, fresh).await?.class;
+    let decided = super::step::decide(&transaction, work, fresh).await?;
     transaction.rollback().await?;
-    let step = work.step_of(class);
+    let step = work.step_of(decided.class);
     let reach = Reach::of(work.statement, work.schema);
     let whole = WholeWork::of(work);
     let mut text = work.statement.text.clone();
@@ -141,6 +142,7 @@ pub(super) async fn begin(
         whole,
         left,
         looked,
+        is_opaque: decided.is_opaque,
     })))
 }
 
@@ -191,6 +193,14 @@ impl ToDo {
         let transaction = client.transaction().await?;
         ledger::fence(&transaction, who).await?;
         let name = work.name();
+        if self.is_opaque
+            && let Some(why) = proof::doubt(&transaction, work).await?
+        {
+            transaction.rollback().await?;
+            // It has committed what it did.
+            super::step::failed(client, work, who, StepState::Unknown, None, &why).await?;
+            return Err(proof::unproven(work, why));
+        }
         if self.whole.keys.is_empty() {
             self.looked.record(&transaction, who.ledger, &name).await?;
         }
@@ -229,7 +239,7 @@ impl ToDo {
         } else {
             StepState::Failed
         };
-        super::step::failed(client, work, who, state, &code, &said).await?;
+        super::step::failed(client, work, who, state, Some(&code), &said).await?;
         Ok(RunError::Sql {
             file: work.step.file.clone(),
             line: work.statement.line,

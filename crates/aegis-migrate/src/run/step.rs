@@ -9,7 +9,7 @@ use tokio_postgres::{Client, Transaction};
 
 use super::locks::Wanted;
 use super::lost::{self, answer, is_lost};
-use super::{Ladder, RunError, Work, aside};
+use super::{Ladder, RunError, Work, aside, proof};
 use crate::change::Phase;
 use crate::contract::gate::{Gate, GateError};
 use crate::ledger::{self, LedgerName, StepState, Who};
@@ -17,6 +17,10 @@ use crate::structure::{Before, Reach, before};
 
 /// How long a scan may take that is short only because its table is small (16 MiB, measured under the lock).
 const SMALL: Duration = Duration::from_secs(1);
+
+/// A runner that stands still with locks in its hands, frozen or on a host that is gone, loses them soon. The setting ends with its
+/// transaction.
+pub(crate) const STANDSTILL: &str = "SET LOCAL idle_in_transaction_session_timeout = '3s'";
 
 /// What one try came to.
 enum Try {
@@ -98,6 +102,14 @@ async fn attempt(
             transaction.rollback().await?;
             return Ok(Try::Locked(said));
         }
+        Err(Refused::Unproven(at, why)) => {
+            transaction.rollback().await?;
+            let Some(work) = works.get(at) else {
+                return Ok(Try::Locked(why));
+            };
+            failed(client, work, who, StepState::Failed, None, &why).await?;
+            return Err(proof::unproven(work, why));
+        }
         Err(Refused::Server(_, error, _)) if is_lost(&error) => return Err(error.into()),
         Err(Refused::Server(at, error, limit)) => {
             transaction.rollback().await?;
@@ -121,7 +133,7 @@ async fn attempt(
                     limit.as_millis()
                 );
             }
-            failed(client, work, who, StepState::Failed, &code, &said).await?;
+            failed(client, work, who, StepState::Failed, Some(&code), &said).await?;
             return Err(RunError::Sql {
                 file: work.step.file.clone(),
                 line: work.statement.line,
@@ -141,7 +153,7 @@ async fn attempt(
         // A deferred constraint, for example: definitely nothing of it is there.
         Some(db) => {
             let (said, code) = (db.message().to_owned(), db.code().code().to_owned());
-            failed(client, work, who, StepState::Failed, &code, &said).await?;
+            failed(client, work, who, StepState::Failed, Some(&code), &said).await?;
             Err(RunError::Sql {
                 file: work.step.file.clone(),
                 line: work.statement.line,
@@ -159,6 +171,8 @@ enum Refused {
     Locked(String),
     /// By the server, at this statement, which had so long. Zero: for ever.
     Server(usize, tokio_postgres::Error, Duration),
+    /// What this statement has left is not what its proof asks for.
+    Unproven(usize, String),
 }
 
 impl Refused {
@@ -208,6 +222,11 @@ async fn inside(
         bound.as_millis(),
         quote(first.schema)
     );
+    let settings = if fresh {
+        settings
+    } else {
+        format!("{settings}; {STANDSTILL}")
+    };
     let role = first
         .run_as
         .map(|role| format!("SET LOCAL ROLE {}", quote(role)));
@@ -229,6 +248,7 @@ async fn inside(
             .map_err(|shut| refused(shut, 0))?;
         transaction.batch_execute(&settings).await.map_err(at(0))?;
     }
+    let mut opaque = None;
     for (index, work) in works.iter().enumerate() {
         let (decided, before) = looked(transaction, work, fresh).await?;
         let limit = if fresh {
@@ -241,6 +261,7 @@ async fn inside(
             limit.as_millis(),
             role.as_deref().unwrap_or_default()
         );
+        opaque = decided.is_opaque.then_some(index).or(opaque);
         transaction.batch_execute(&set).await.map_err(at(index))?;
         transaction
             .batch_execute(&work.statement.text)
@@ -262,6 +283,7 @@ async fn inside(
         )
         .await?;
     }
+    proven(transaction, works, opaque).await?;
     if let Some(gate) = gate {
         gate.end(transaction)
             .await
@@ -285,6 +307,7 @@ async fn in_one_go(
         return Ok(());
     };
     let before = before(transaction, &reach).await?;
+    let mut opaque = None;
     for (index, work) in works.iter().enumerate() {
         let class = match work.generated {
             Some(class) => class,
@@ -292,7 +315,11 @@ async fn in_one_go(
             None if who.ledger == LedgerName::Engine => {
                 judged(work, None, true).map_or(Class::E, |verdict| verdict.class)
             }
-            None => decided(work, None, true)?.class,
+            None => {
+                let decided = decided(work, None, true)?;
+                opaque = decided.is_opaque.then_some(index).or(opaque);
+                decided.class
+            }
         };
         transaction
             .batch_execute(&work.statement.text)
@@ -302,7 +329,22 @@ async fn in_one_go(
         ledger::write(transaction, &step, StepState::Applied, who, None, None).await?;
     }
     before.record(transaction, who.ledger, &last.name()).await?;
-    Ok(())
+    proven(transaction, works, opaque).await
+}
+
+/// Asks for the proof at the end of the transaction, when something opaque ran in it; the last of it is told.
+async fn proven(
+    transaction: &Transaction<'_>,
+    works: &[Work<'_>],
+    opaque: Option<usize>,
+) -> Result<(), Refused> {
+    let Some((at, work)) = opaque.and_then(|at| Some((at, works.get(at)?))) else {
+        return Ok(());
+    };
+    match proof::doubt(transaction, work).await? {
+        None => Ok(()),
+        Some(why) => Err(Refused::Unproven(at, why)),
+    }
 }
 
 /// Whatever ends the wait for the locks is a try that failed; the rest is an error of the first statement.
@@ -327,6 +369,8 @@ pub(super) struct Decided {
     pub(super) class: Class,
     /// It is short only because what it scans is small now.
     is_small: bool,
+    /// A part of it could not be read.
+    pub(super) is_opaque: bool,
 }
 
 impl Decided {
@@ -396,6 +440,7 @@ pub(super) async fn decide(
         return Ok(Decided {
             class,
             is_small: false,
+            is_opaque: false,
         });
     }
     let catalog = read_within(transaction, &scope(work)).await?;
@@ -428,8 +473,13 @@ fn decided(work: &Work<'_>, catalog: Option<Catalog>, fresh: bool) -> Result<Dec
         return Ok(Decided {
             class: Class::E,
             is_small: false,
+            is_opaque: false,
         });
     };
+    let is_opaque = last
+        .findings
+        .iter()
+        .any(|finding| finding.rule == "opaque-sql");
     if last.passes || fresh && last.class == Class::C {
         // Of what nobody has measured nothing is small.
         let is_small = catalog.is_some_and(|mut catalog| {
@@ -441,6 +491,7 @@ fn decided(work: &Work<'_>, catalog: Option<Catalog>, fresh: bool) -> Result<Dec
         return Ok(Decided {
             class: last.class,
             is_small,
+            is_opaque,
         });
     }
     Err(refused_class(&last, work.step.at.phase))
@@ -489,7 +540,7 @@ pub(super) async fn failed(
     work: &Work<'_>,
     who: &Who,
     state: StepState,
-    sqlstate: &str,
+    sqlstate: Option<&str>,
     said: &str,
 ) -> Result<(), RunError> {
     let transaction = client.transaction().await?;
@@ -499,7 +550,7 @@ pub(super) async fn failed(
         &work.step,
         state,
         who,
-        Some(sqlstate),
+        sqlstate,
         Some(said),
     )
     .await?;

@@ -112,6 +112,17 @@ impl Folder {
         Files::embedded("migrations", files)
     }
 
+    /// In a folder that goes when it is dropped.
+    pub(crate) fn on_disk(&self) -> tempfile::TempDir {
+        let place = tempfile::tempdir().unwrap();
+        for (name, bytes) in &self.0 {
+            let path = place.path().join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, bytes).unwrap();
+        }
+        place
+    }
+
     pub(crate) fn set(&self) -> Result<Set, Problems> {
         Set::of(self.files())
     }
