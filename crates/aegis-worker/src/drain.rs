@@ -61,11 +61,15 @@ pub(crate) async fn drain(shared: &Arc<Shared>) -> Exit {
 }
 
 fn finished(shared: &Shared, lost_before: u64) -> Exit {
-    let to_usize = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
     let lost = shared.counters.lost.get().saturating_sub(lost_before);
-    let left = shared.gate.count() + to_usize(lost);
-    let cut_short = to_usize(shared.counters.cut_short.get());
-    match (left, cut_short) {
+    let cut_short = shared.counters.cut_short.get();
+    said(shared.gate.count(), lost, cut_short)
+}
+
+/// What is said of executions that are still in flight, were lost in the drain, and were cut short by it.
+fn said(in_flight: usize, lost: u64, cut_short: u64) -> Exit {
+    let to_usize = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
+    match (in_flight + to_usize(lost), to_usize(cut_short)) {
         (0, 0) => Exit::Drained,
         (0, tasks) => Exit::HandedBack { tasks },
         (tasks, _) => Exit::LeftToExpiry { tasks },
@@ -149,3 +153,7 @@ pub(crate) async fn hand_back(shared: &Shared, executions: Vec<Arc<Execution>>) 
         }
     }
 }
+
+#[cfg(test)]
+#[path = "drain_tests.rs"]
+mod tests;
