@@ -187,6 +187,43 @@ async fn process_a_backfill_is_paused_shown_resumed_and_cancelled_by_commands() 
 }
 
 #[tokio::test]
+async fn process_limits_that_are_edited_in_the_file_are_heard_by_a_run_that_waits() {
+    let _slot = process_slot();
+    let folder = Folder::new();
+    let db = used(&folder, 1000, 100).await;
+    let url = db.url();
+    let file = format!("{ID}/change.toml");
+    let sealed = folder.read(&file);
+    let limited = |query: &str| format!("{sealed}[throttle]\nquery = \"{query}\"\n");
+    let says = async |what: &str| {
+        wait_until(what, BOUND, async || {
+            let sql = "SELECT waiting FROM aegis_migrate.backfill";
+            let rows = db.admin.query(sql, &[]).await.unwrap();
+            let waiting = rows.first().and_then(|row| row.get::<_, Option<String>>(0));
+            waiting.is_some_and(|why| why.contains(what))
+        })
+        .await;
+    };
+    folder.write(&file, limited("SELECT true"));
+    let child = start(&folder, &url);
+    says("query: it answers true").await;
+    // Another answer of the same source: the file was read, and nothing has moved.
+    folder.write(&file, limited("SELECT 1 / 0 = 0"));
+    says("division by zero").await;
+    assert_eq!(seen(&db).await, 0);
+    folder.write(&file, limited("SELECT false"));
+    let output = tokio::task::spawn_blocking(move || child.wait_with_output())
+        .await
+        .unwrap()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(
+        number(&db, "SELECT count(*) FROM app.counted WHERE moved <> 1").await,
+        0
+    );
+}
+
+#[tokio::test]
 async fn process_a_reconciliation_that_counts_something_ends_with_18_and_names_it() {
     let _slot = process_slot();
     let folder = Folder::new();
