@@ -158,6 +158,19 @@ mod tests {
     }
 
     #[test]
+    fn a_message_of_just_the_limit_is_whole_and_a_longer_one_fills_it() {
+        let whole = "x".repeat(ERROR_BYTES_MAX);
+        assert_eq!(cut(whole.clone()), whole);
+        let longer = cut(format!("{whole}x"));
+        assert_eq!(longer.len(), ERROR_BYTES_MAX);
+        assert!(longer.ends_with("x … (cut)"));
+        let wide = cut(format!("x{}", "ä".repeat(ERROR_BYTES_MAX)));
+        assert!(wide.len() >= ERROR_BYTES_MAX - 1, "{}", wide.len());
+        let quoted = serde_json::Value::String("x".repeat(ERROR_BYTES_MAX - 2));
+        assert_eq!(storable_json(&quoted), quoted);
+    }
+
+    #[test]
     fn what_postgresql_cannot_store_is_replaced() {
         assert_eq!(storable("a\0b"), "a\u{fffd}b");
         let kept = serde_json::json!({ "a": ["\\u", 1] });

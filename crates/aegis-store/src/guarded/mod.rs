@@ -123,3 +123,54 @@ pub(crate) fn or_unknown<T>(
         other => other,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn held(n: u128) -> Held {
+        Held {
+            task: Uuid::from_u128(n),
+            owner: Uuid::from_u128(9),
+            claim_id: Uuid::from_u128(10 + n),
+            epoch: 20 + i64::try_from(n).unwrap(),
+            rev: 30 + i64::try_from(n).unwrap(),
+            lineage: Lineage {
+                floor: 0,
+                timeline: 1,
+            },
+        }
+    }
+
+    #[test]
+    fn a_group_is_what_is_held_row_by_row() {
+        assert!(Group::of(&[]).is_none());
+        let group = Group::of(&[held(1), held(2)]).unwrap();
+        assert_eq!(group.worker, Uuid::from_u128(9));
+        assert_eq!(group.ids, [1, 2].map(Uuid::from_u128));
+        assert_eq!(group.claim_ids, [11, 12].map(Uuid::from_u128));
+        assert_eq!((group.epochs, group.revs), (vec![21, 22], vec![31, 32]));
+    }
+
+    #[test]
+    fn half_a_lineage_is_none() {
+        let whole = lineage(Some(7), Some(3));
+        let wanted = Lineage {
+            floor: 7,
+            timeline: 3,
+        };
+        assert_eq!(whole, Some(wanted));
+        assert_eq!(lineage(None, Some(3)), None);
+        assert_eq!(lineage(Some(7), None), None);
+    }
+
+    #[test]
+    fn only_a_lost_answer_is_unknown() {
+        let lost = or_unknown::<()>(Err(StoreError::Panicked));
+        assert!(matches!(lost, Ok(Outcome::Unknown)));
+        let told = or_unknown::<()>(Err(StoreError::NotInstalled));
+        assert!(matches!(told, Err(StoreError::NotInstalled)));
+        let applied = or_unknown(Ok(Outcome::Applied(5)));
+        assert!(matches!(applied, Ok(Outcome::Applied(5))));
+    }
+}
