@@ -186,6 +186,11 @@ impl Change {
             .map(|one| aegis_ddl::Compatible {
                 rule: one.rule.clone(),
                 reason: one.reason.clone(),
+                phase: Some(match phase {
+                    Phase::Expand => aegis_ddl::Phase::Expand,
+                    Phase::Migrate => aegis_ddl::Phase::Migrate,
+                    Phase::Contract => aegis_ddl::Phase::Contract,
+                }),
             })
             .collect()
     }

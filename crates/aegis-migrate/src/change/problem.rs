@@ -17,6 +17,8 @@ pub enum Kind {
     Requires,
     /// The database is not what was applied: 12.
     Structure,
+    /// What a phase may not do, or a reason that nothing in it needs.
+    Class,
 }
 
 impl Kind {
@@ -27,6 +29,7 @@ impl Kind {
             Self::Checksum => 11,
             Self::Requires => 21,
             Self::Structure => 12,
+            Self::Class => 13,
         }
     }
 }

@@ -139,12 +139,38 @@ fn of_change(
         if change.baseline.is_some() {
             return Ok(Vec::new());
         }
+        let unread = unreadable(&change);
+        if !unread.is_empty() {
+            return Ok(unread);
+        }
         if !step(files, &change, lock, known, &mut skipped)? {
             overrides(files, &change, lock, known)?;
             return told(files, folder, lock, known);
         }
     }
     told(files, folder, lock, known)
+}
+
+/// The files of a change that are no SQL. What stands beside them is not edited: nobody knows what it meets.
+fn unreadable(change: &Change) -> Vec<Told> {
+    let mut told = Vec::new();
+    for phase in Phase::ALL {
+        for part in change.parts(phase) {
+            if let Part::Sql { key, file } = part
+                && let Err(problem) = plan::source(change, key, file)
+            {
+                told.push(Told {
+                    file: problem.file,
+                    line: problem.line.unwrap_or(1),
+                    what: format!(
+                        "{}; mend it first: nothing in this change was edited",
+                        problem.what
+                    ),
+                });
+            }
+        }
+    }
+    told
 }
 
 /// A file of a change with its key, and its verdicts.

@@ -8,8 +8,13 @@ use super::{Judged, Known, Unit, lint, of_file, rules, source};
 use crate::change::{Change, Part, Phase, PhaseOf, Problems};
 use crate::set::Set;
 
-/// Rules whose statements run nowhere, whatever the server, the catalog and the phase are.
-const NOWHERE: [&str; 3] = ["unreadable", "transaction-in-file", "cluster-wide"];
+/// Rules of what runs nowhere, whatever the server, the catalog and the phase are.
+const NOWHERE: [&str; 4] = [
+    "unreadable",
+    "transaction-in-file",
+    "cluster-wide",
+    "unused-override",
+];
 
 /// Any server will do: these rules know none.
 const ANY: Known<'static> = Known {

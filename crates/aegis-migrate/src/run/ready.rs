@@ -1,13 +1,15 @@
 //! What is looked at before the first statement of a phase, so that what is refused anyway leaves nothing half done.
 
 use aegis_catalog::{Scope, quote, read_within};
-use aegis_ddl::{Context, judge};
+use aegis_ddl::{Context, Form, judge};
 use tokio_postgres::Client;
 
 use super::RunError;
 use super::step::refused_class;
-use crate::change::{Change, Kind, Part, Phase, Problem, Problems};
+use crate::change::{CHANGE_FILE, Change, Kind, Part, Phase, Problem, Problems};
+use crate::ledger::LedgerName;
 use crate::lock::LOCK_FILE;
+use crate::mutex::Held;
 use crate::plan::source;
 use crate::set::Set;
 use crate::shadow::makes_its_schema;
@@ -39,8 +41,9 @@ pub(super) async fn reachable(
     client: &mut Client,
     change: &Change,
     phase: Phase,
+    fresh: bool,
 ) -> Result<(), RunError> {
-    if makes_its_schema(change, phase) {
+    if makes_its_schema(change, phase) || fresh && is_opaque(change, phase) {
         return Ok(());
     }
     let row = client
@@ -72,10 +75,22 @@ pub(super) async fn reachable(
     Err(RunError::Folder(problem.kind(Kind::Requires).into()))
 }
 
+/// Whether a phase holds what only the server can read: its schema may be made there.
+fn is_opaque(change: &Change, phase: Phase) -> bool {
+    let opaque = |text: &str| {
+        aegis_ddl::read(text).is_ok_and(|script| {
+            let mut all = script.statements.iter();
+            all.any(|statement| matches!(statement.form, Form::Do { .. } | Form::Other { .. }))
+        })
+    };
+    let mut parts = change.parts(phase).into_iter();
+    parts.any(|part| matches!(part, Part::Sql { file, .. } if opaque(&file.text)))
+}
+
 /// Judges the whole phase before its first statement, so that one that is refused anyway leaves nothing half done. Each is judged
-/// again when it runs.
+/// again when it runs. What the engine overrides for itself was judged when it was built.
 pub(super) async fn beforehand(
-    client: &mut Client,
+    held: &mut Held,
     change: &Change,
     phase: Phase,
     server: u32,
@@ -91,7 +106,7 @@ pub(super) async fn beforehand(
             files.push(read);
         }
     }
-    let transaction = client.transaction().await?;
+    let transaction = held.session.client.transaction().await?;
     let scope = Scope::schemas([change.schema.clone()]);
     let catalog = read_within(&transaction, &scope).await?;
     transaction.rollback().await?;
@@ -103,9 +118,21 @@ pub(super) async fn beforehand(
         fresh: false,
         compatible: &compatible,
     };
-    let verdicts = judge(&files, &context).verdicts;
-    match verdicts.iter().find(|verdict| !verdict.passes) {
-        None => Ok(()),
-        Some(refused) => Err(refused_class(refused, phase)),
+    let report = judge(&files, &context);
+    if let Some(refused) = report.verdicts.iter().find(|verdict| !verdict.passes) {
+        return Err(refused_class(refused, phase));
     }
+    if held.who.ledger == LedgerName::Engine {
+        return Ok(());
+    }
+    let unused = report.unused_overrides.into_iter().map(|said| Problem {
+        key: Some(format!("{phase}.compatible")),
+        ..Problem::of_file(
+            format!("{}/{CHANGE_FILE}", change.path),
+            said,
+            "a reason is given for what speaks here, and for nothing else",
+        )
+        .kind(Kind::Class)
+    });
+    Ok(Problems::none_of(unused.collect())?)
 }

@@ -78,6 +78,46 @@ fn folders_of_each_tool_are_judged_without_what_goes_back() {
 }
 
 #[test]
+fn what_nobody_read_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let of = |sql: &str| {
+        write(folder.path(), "a.sql", sql);
+        let judged = lint(folder.path());
+        assert_eq!(judged.len(), 1, "{judged:?}");
+        let json = serde_json::to_value(&judged[0]).unwrap();
+        assert_eq!(json["unread"], serde_json::json!(judged[0].unread));
+        judged[0].unread.clone()
+    };
+    for (sql, names) in [
+        ("ALTER TABLE t ADD COLUMN a int", &[][..]),
+        ("DO $$ BEGIN ALTER TABLE t ADD COLUMN a int; END $$", &[]),
+        (
+            "DO $$ DECLARE s text := 'x'; BEGIN EXECUTE s; END $$",
+            &["EXECUTE s"],
+        ),
+        (
+            "DO $$ DECLARE s text; BEGIN EXECUTE s; EXECUTE 'DROP TABLE ' || s; END $$",
+            &["EXECUTE s", "EXECUTE 'DROP TABLE ' || s"],
+        ),
+        ("CALL tidy_up()", &["what the procedure does"]),
+        (
+            "SELECT tidy_up()",
+            &["what the functions of this SELECT do"],
+        ),
+        (
+            "ALTER EXTENSION hstore UPDATE",
+            &["the scripts of the extension"],
+        ),
+    ] {
+        let unread = of(sql);
+        assert_eq!(unread.len(), names.len(), "{sql}: {unread:?}");
+        for (one, name) in unread.iter().zip(names) {
+            assert!(one.contains(name), "{sql}: {unread:?}");
+        }
+    }
+}
+
+#[test]
 fn what_an_earlier_file_made_is_live_and_what_the_same_file_made_is_not() {
     let folder = tempfile::tempdir().unwrap();
     write(

@@ -196,6 +196,48 @@ async fn a_class_is_decided_again_under_the_lock() {
 }
 
 #[tokio::test]
+async fn an_override_that_nothing_needs_is_refused_before_the_first_statement() {
+    for (rule, said) in [
+        ("rename", "rename: nothing here needs it"),
+        ("renames", "renames: there is no such rule"),
+        (
+            "create-index-not-concurrent",
+            "create-index-not-concurrent: it is about locks",
+        ),
+    ] {
+        let toml = format!(
+            "format = 1\nid = \"{ID}\"\nschema = \"app\"\n[expand]\nsql = \"expand.sql\"\ncompatible = [{{ rule = \"{rule}\", reason = \"x\" }}]\n"
+        );
+        let folder = Folder::default()
+            .with(&format!("{ID}/change.toml"), toml.as_str())
+            .with(
+                &format!("{ID}/expand.sql"),
+                "CREATE TABLE app.more (id int);",
+            );
+        let set = sealed(&folder);
+        let db = used().await;
+        let error = ran(&db, &set, Phase::Expand).await.unwrap_err();
+        assert_eq!(error.exit_code(), 13, "{error}");
+        let text = error.to_string();
+        assert!(
+            text.contains(&format!("{ID}/change.toml: `expand.compatible`: {said}")),
+            "{text}"
+        );
+        let there: Option<String> = db
+            .admin
+            .query_one("SELECT to_regclass('app.more')::text", &[])
+            .await
+            .unwrap()
+            .get(0);
+        assert_eq!(there, None);
+        // What is sealed cannot be edited, and rules become sharper: a new database is made of it all the same.
+        let new = TestDb::empty().await;
+        new.admin.batch_execute("CREATE SCHEMA app").await.unwrap();
+        assert_eq!(ran(&new, &set, Phase::Expand).await.unwrap().applied, 1);
+    }
+}
+
+#[tokio::test]
 async fn locks_that_are_not_had_end_with_the_budget_and_change_nothing() {
     let db = used().await;
     let mut other = db.connect().await;
@@ -418,6 +460,54 @@ async fn an_edited_history_a_newer_database_and_an_older_line_are_three_answers(
             .exit_code(),
         19
     );
+}
+
+#[tokio::test]
+async fn a_folder_that_lacks_what_came_before_its_last_change_is_another_history() {
+    let db = used().await;
+    let first = change(Folder::default(), ID, "CREATE TABLE app.a (id int);", None);
+    let and = |folder: Folder, id: &str, table: &str| {
+        change(
+            folder,
+            id,
+            &format!("CREATE TABLE app.{table} (id int);"),
+            None,
+        )
+    };
+    let last = "20261201T0900_three";
+    let all = and(and(first.clone(), "20261130T0900_two", "b"), last, "c");
+    ran(&db, &sealed(&all), Phase::Expand).await.unwrap();
+    let gap = sealed(&and(first.clone(), last, "c"));
+    for phase in [Phase::Expand, Phase::Migrate] {
+        let error = ran(&db, &gap, phase).await.unwrap_err();
+        assert_eq!(error.exit_code(), 19, "{error}");
+        assert!(
+            error.to_string().contains("20261130T0900_two:expand"),
+            "{error}"
+        );
+    }
+    let behind = ran(&db, &sealed(&first), Phase::Expand).await.unwrap();
+    assert_eq!(behind.outcome, Outcome::Ahead);
+}
+
+#[tokio::test]
+async fn a_fresh_database_without_the_schema_of_its_first_change_says_so() {
+    let db = TestDb::empty().await;
+    let set = set("CREATE TABLE users (id bigint PRIMARY KEY);", None);
+    let error = ran(&db, &set, Phase::Expand).await.unwrap_err();
+    assert_eq!(error.exit_code(), 21, "{error}");
+    assert!(error.to_string().contains("CREATE SCHEMA app"), "{error}");
+    db.admin.batch_execute("CREATE SCHEMA app").await.unwrap();
+    assert_eq!(ran(&db, &set, Phase::Expand).await.unwrap().applied, 1);
+    // Made where only the server can see it.
+    let db = TestDb::empty().await;
+    let set = self::set(
+        "DO $$BEGIN EXECUTE 'CREATE SCHEMA app'; END$$;\nCREATE TABLE app.t (id int);",
+        None,
+    );
+    let ended = ran(&db, &set, Phase::Expand).await;
+    let asked = ended.as_ref().err().map(RunError::exit_code);
+    assert!(asked != Some(21), "{ended:?}");
 }
 
 #[tokio::test]

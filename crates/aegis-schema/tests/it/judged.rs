@@ -41,6 +41,7 @@ fn three_statements_need_a_fresh_database() {
                 .map(|one| aegis_ddl::Compatible {
                     rule: one.rule.clone(),
                     reason: one.reason.clone(),
+                    phase: None,
                 })
                 .collect();
             let context = Context {

@@ -184,7 +184,7 @@ impl From<Problems> for Failure {
     fn from(problems: Problems) -> Self {
         let failure = Self::new(Exit::Migrate(problems.exit_code()), problems.to_string());
         let code = match problems.kind() {
-            Kind::Structure => return failure,
+            Kind::Structure | Kind::Class => return failure,
             Kind::Format => ErrorCode::BAD_CHANGE,
             Kind::Checksum => ErrorCode::HISTORY_EDITED,
             Kind::Requires => ErrorCode::REQUIRED_FIRST,

@@ -79,9 +79,12 @@ pub(crate) async fn run(arguments: &PlanArguments, place: &Place<'_>) -> Result<
             );
         }
     }
-    let refused = items
-        .iter()
-        .filter(|item| matches!(item.what, What::Statement { passes: false, .. }));
+    let refused = items.iter().filter(|item| {
+        matches!(
+            item.what,
+            What::Statement { passes: false, .. } | What::Override { .. }
+        )
+    });
     match refused.count() {
         0 => Ok(Exit::Done),
         _ => Ok(Exit::Migrate(3)),

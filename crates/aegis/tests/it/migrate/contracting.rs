@@ -295,6 +295,12 @@ async fn process_a_column_is_split_from_its_first_line_to_the_last_drop() {
     let mut behind = SWITCH.to_vec();
     behind.extend(["--rev", "0"]);
     shop.refused(&behind, 16, "somebody else has moved").await;
+    for never in ["2", "7"] {
+        let mut wrong = SWITCH.to_vec();
+        wrong.extend(["--rev", never]);
+        let said = format!("is at rev 1, and rev {never} was never there");
+        shop.refused(&wrong, 2, &said).await;
+    }
     // The new program writes the new side; the old one still has a session.
     shop.sql("INSERT INTO app.users (id, first_name, last_name) VALUES (502, 'Barbara', 'Liskov')")
         .await;

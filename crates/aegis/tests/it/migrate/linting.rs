@@ -146,3 +146,33 @@ async fn process_lint_fix_edits_changes_tells_the_rest_and_takes_no_other_folder
         "{ran:?}"
     );
 }
+
+#[tokio::test]
+async fn process_lint_fix_of_what_is_no_sql_edits_the_other_changes_and_ends_as_lint_does() {
+    let _slot = process_slot();
+    let folder = Folder::new();
+    let broken = "CREATE INDEX by_name ON users (name);\nSELEC 1;\n";
+    folder.change("20261129T1030_a", broken);
+    folder.change("20261129T1031_b", "CREATE INDEX by_age ON users (age);\n");
+    let ran = folder.run(None, &["lint", "--fix"]).await;
+    assert_eq!(ran.code, 3, "{ran:?}");
+    assert!(
+        ran.stderr.contains("not mended: ")
+            && ran.stderr.contains("20261129T1030_a/expand.sql:2: ")
+            && ran.stderr.contains("nothing in this change was edited"),
+        "{ran:?}"
+    );
+    assert!(ran.stdout.contains("[unreadable] column 1: "), "{ran:?}");
+    assert_eq!(folder.read("20261129T1030_a/expand.sql"), broken);
+    assert_eq!(
+        folder.read("20261129T1031_b/migrate.sql"),
+        "CREATE INDEX CONCURRENTLY by_age ON users (age);\n"
+    );
+    let one = "migrations/20261129T1030_a";
+    let ran = folder.run(None, &["lint", "--fix", one]).await;
+    assert_eq!(ran.code, 3, "{ran:?}");
+    let root = folder
+        .run(None, &["lint", "--fix", "--dir", "nowhere"])
+        .await;
+    assert_eq!(root.code, 2, "{root:?}");
+}

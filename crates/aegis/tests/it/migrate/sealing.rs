@@ -114,6 +114,50 @@ async fn process_what_no_run_would_take_is_refused_before_anything_is_replayed()
 }
 
 #[tokio::test]
+async fn process_an_override_that_nothing_needs_is_neither_sealed_nor_planned() {
+    let _slot = process_slot();
+    let folder = Folder::new();
+    folder.write("shadow.sql", "this is no SQL, and would fail the replay\n");
+    for (rule, said) in [
+        ("rename", "rename: nothing here needs it; take it out"),
+        ("renames", "renames: there is no such rule"),
+        (
+            "create-index-not-concurrent",
+            "create-index-not-concurrent: it is about locks, and no reason changes them",
+        ),
+    ] {
+        folder.change(A, "CREATE TABLE users (id bigint);\n");
+        let toml = folder.read(&format!("{A}/change.toml"));
+        let reason = format!("compatible = [{{ rule = \"{rule}\", reason = \"x\" }}]\n");
+        folder.write(&format!("{A}/change.toml"), toml + &reason);
+        let ran = folder.run(None, &["seal"]).await;
+        assert_eq!((ran.code, ran.stdout.as_str()), (3, ""), "{ran:?}");
+        assert!(
+            ran.stderr
+                .contains(&format!("{A}/change.toml:1: [unused-override] {said}")),
+            "{ran:?}"
+        );
+        assert!(!folder.dir().join("migrations.lock").exists());
+        let ran = folder.run(None, &["plan"]).await;
+        assert_eq!(ran.code, 3, "{ran:?}");
+        assert!(ran.stdout.contains(said), "{ran:?}");
+        let ran = folder.run(None, &["plan", "--output", "json"]).await;
+        let plan: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+        assert_eq!(
+            (
+                ran.code,
+                &plan[1]["what"],
+                plan[1]["said"]
+                    .as_str()
+                    .is_some_and(|one| one.starts_with(said))
+            ),
+            (3, &serde_json::json!("override"), true),
+            "{plan}"
+        );
+    }
+}
+
+#[tokio::test]
 async fn process_edited_history_is_refused_until_it_is_named() {
     let _slot = process_slot();
     let folder = Folder::new();
