@@ -1,5 +1,6 @@
 //! Jobs against a real server.
 
+mod adverse;
 mod control;
 mod failing;
 pub(crate) mod forward;
