@@ -119,6 +119,10 @@ fn judged(files: &[SourceFile], context: &Context<'_>) -> Report {
             // Of a plain folder each file is deployed by itself.
             world.deploys();
         }
+        world.perhaps_level = match (file.phase, context.catalog) {
+            (Some(_), None) => Level::Notice,
+            _ => Level::Warning,
+        };
         world.begins(
             again::made_by(&file.script.statements, &world),
             again::views_of(&file.script.statements, &world),
@@ -218,9 +222,25 @@ impl Found {
     ) {
         if world.is_perhaps_new(table, columns) {
             let unless = format!("{table} was not there before this file");
-            self.push_unless(rule, class, Level::Warning, message, unless);
+            self.push_unless(rule, class, world.perhaps_level, message, unless);
         } else {
             self.push(rule, class, Level::Error, message);
+        }
+    }
+
+    /// A compatibility that is a warning.
+    fn warn_of(
+        &mut self,
+        world: &World<'_>,
+        table: &crate::QualifiedName,
+        rule: &'static str,
+        message: impl Into<String>,
+    ) {
+        if world.is_perhaps_new(table, &[]) {
+            let unless = format!("{table} was not there before this file");
+            self.push_unless(rule, Class::D, world.perhaps_level, message, unless);
+        } else {
+            self.push(rule, Class::D, Level::Warning, message);
         }
     }
 

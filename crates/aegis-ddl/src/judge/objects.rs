@@ -159,10 +159,10 @@ pub(super) fn judge(
         Form::CreateTrigger { table, name, .. } => {
             if world.is_live(table) {
                 found.lock(table, LockMode::ShareRowExclusive);
-                found.push(
+                found.warn_of(
+                    world,
+                    table,
                     "create-trigger",
-                    Class::D,
-                    Level::Warning,
                     format!("writes of {table} run {name} from the next moment on"),
                 );
             }
@@ -180,10 +180,10 @@ pub(super) fn judge(
         Form::CreatePolicy { table, .. } | Form::AlterPolicy { table } => {
             if world.is_live(table) {
                 found.lock(table, LockMode::AccessExclusive);
-                found.push(
+                found.warn_of(
+                    world,
+                    table,
                     "alter-policy",
-                    Class::D,
-                    Level::Warning,
                     format!("other rows of {table} are seen or may be written"),
                 );
             }

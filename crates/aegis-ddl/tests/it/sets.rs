@@ -297,3 +297,65 @@ fn heirs_count_for_the_size_of_their_parent() {
     assert_eq!(class("CREATE INDEX i ON heir (a)"), "B");
     assert_eq!(class("CREATE INDEX i ON ONLY heir (a)"), "B");
 }
+
+#[test]
+fn a_table_that_a_change_makes_unless_it_is_there_is_new_until_a_catalog_says_otherwise() {
+    use aegis_catalog::{Catalog, Name};
+    let relation = serde_json::from_value(serde_json::json!({
+        "name": Name::new("app", "foo"), "kind": "table", "owner": "o", "persistence": "permanent",
+        "access_method": null, "tablespace": null, "options": [], "row_security": false,
+        "force_row_security": false, "replica_identity": "default", "inherits": [],
+        "partition_of": null, "partition_key": null, "default_partition": null, "definition": null,
+        "foreign": null, "columns": [],
+        "size": {"table_bytes": 1_i64 << 30, "total_bytes": 1_i64 << 30, "rows": null},
+    }))
+    .unwrap();
+    let with = Catalog {
+        server_version_num: 180_000,
+        relations: vec![relation],
+        ..Catalog::default()
+    };
+    let without = Catalog {
+        server_version_num: 180_000,
+        ..Catalog::default()
+    };
+    let class = |sql: &str, catalog: Option<&Catalog>| {
+        let file = SourceFile {
+            path: "expand.sql".to_owned(),
+            script: read(sql).unwrap(),
+            phase: Some(Phase::Expand),
+            atomic: Some(false),
+            proven: false,
+        };
+        let context = Context {
+            server: 18,
+            catalog,
+            schema: "app",
+            fresh: false,
+            compatible: &[],
+        };
+        judge(&[file], &context).verdicts.pop().unwrap()
+    };
+    for sql in [
+        "CREATE TABLE IF NOT EXISTS foo (id bigint); CREATE TRIGGER x BEFORE INSERT ON foo FOR EACH ROW EXECUTE FUNCTION f()",
+        "CREATE TABLE IF NOT EXISTS foo (id bigint); CREATE POLICY p ON foo USING (true)",
+        "CREATE TABLE IF NOT EXISTS foo (id bigint); ALTER TABLE foo ADD COLUMN IF NOT EXISTS a int; ALTER TABLE foo ALTER COLUMN a SET DEFAULT 5",
+        "ALTER TABLE t ADD COLUMN IF NOT EXISTS o bigint; ALTER TABLE t ADD FOREIGN KEY (o) REFERENCES orders (id) NOT VALID",
+        "ALTER TABLE t ADD COLUMN IF NOT EXISTS o bigint; ALTER TABLE t ALTER COLUMN o SET DEFAULT 5",
+    ] {
+        assert_eq!(class(sql, None).class, Class::A, "{sql}");
+    }
+    let sql = "CREATE TABLE IF NOT EXISTS foo (id bigint, a int); CREATE INDEX IF NOT EXISTS foo_a ON foo (a)";
+    let unknown = class(sql, None);
+    assert_eq!((unknown.class, unknown.passes), (Class::A, true));
+    let told = &unknown.findings[0];
+    assert_eq!(told.rule, "create-index-not-concurrent");
+    assert!(
+        told.unless
+            .as_deref()
+            .unwrap()
+            .contains("foo was not there")
+    );
+    assert_eq!(class(sql, Some(&without)).class, Class::A);
+    assert_eq!(class(sql, Some(&with)).class, Class::B);
+}

@@ -5,7 +5,8 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use aegis_ddl::SourceFile;
+use aegis_catalog::Name;
+use aegis_ddl::{Form, SourceFile};
 
 use super::{MovedRows, Since, Unit, Wrapped, of_file, unreadable};
 use crate::change::{self, CHANGE_FILE, Change, Part, Phase, Problem, Problems};
@@ -106,6 +107,7 @@ fn of_set(set: &Set, since: Option<&Since>) -> Result<Vec<Unit>, Problems> {
         None => None,
     };
     let mut units = Vec::new();
+    let mut made = BTreeSet::new();
     for change in set.changes.values() {
         // Old lines were judged when they were new.
         let is_new = |phase| {
@@ -115,9 +117,50 @@ fn of_set(set: &Set, since: Option<&Since>) -> Result<Vec<Unit>, Problems> {
             };
             before.as_ref().is_none_or(|lock| lock.line(&at).is_none())
         };
-        units.extend(of_change(change, is_new));
+        if let Some(mut unit) = of_change(change, is_new) {
+            unit.files
+                .iter_mut()
+                .for_each(|file| known_made(file, &change.schema, &made));
+            units.push(unit);
+        }
+        for phase in [Phase::Expand, Phase::Migrate] {
+            for part in change.parts(phase) {
+                let Part::Sql { key, file } = part else {
+                    continue;
+                };
+                if let Ok(file) = plan::script(change, key, file) {
+                    made.extend(makes(&file, &change.schema));
+                }
+            }
+        }
     }
     Ok(units)
+}
+
+/// The tables that a file makes.
+fn makes(file: &SourceFile, schema: &str) -> Vec<Name> {
+    let statements = file.script.statements.iter();
+    statements
+        .filter_map(|statement| match &statement.form {
+            Form::CreateTable(table) => Some(table.table.resolve(schema)),
+            _ => None,
+        })
+        .collect()
+}
+
+/// With IF NOT EXISTS over a table that an earlier change has made, a statement does nothing, and the table is in use.
+fn known_made(file: &mut SourceFile, schema: &str, made: &BTreeSet<Name>) {
+    for statement in &mut file.script.statements {
+        if let Form::CreateTable(table) = &statement.form
+            && table.if_not_exists
+            && made.contains(&table.table.resolve(schema))
+        {
+            statement.form = Form::Select {
+                locks_rows: false,
+                calls: Vec::new(),
+            };
+        }
+    }
 }
 
 /// The phases of a change that are meant; none where it has no SQL in them.

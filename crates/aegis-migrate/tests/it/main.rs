@@ -13,6 +13,7 @@ mod fix;
 mod folder;
 mod foreign;
 mod lint;
+mod lint_sets;
 mod lint_tools;
 mod proxy;
 mod rates;

@@ -12,7 +12,7 @@ use crate::folder::Folder;
 use crate::run::{ID, change, used};
 
 /// How long something is waited for that comes by itself.
-const HANGS: Duration = Duration::from_secs(60);
+const HANGS: Duration = Duration::from_mins(1);
 
 #[tokio::test]
 async fn what_would_queue_is_told_by_lint_and_by_plan() {

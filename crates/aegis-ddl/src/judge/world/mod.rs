@@ -11,6 +11,7 @@ use aegis_catalog::{Catalog, Column, Name, Relation};
 
 use crate::form::{Expression, Term, TypeName};
 use crate::name::QualifiedName;
+use crate::report::Level;
 
 /// Sizes up to this are small: a scan of them is short (16 MiB).
 pub const SMALL_BYTES: i64 = 16 * 1024 * 1024;
@@ -58,6 +59,9 @@ pub(in crate::judge) struct World<'a> {
     views_to_come: BTreeMap<Name, Vec<String>>,
     /// Tables of this file's CREATE TABLE IF NOT EXISTS: nobody knows whether they were there.
     perhaps: BTreeSet<Name>,
+    /// How what would be is told, if a table that is perhaps new was there: in a change a warning counts, and where it has no catalog
+    /// here the runner will have one.
+    pub(in crate::judge) perhaps_level: Level,
     /// How the functions that this file makes are called.
     functions_to_come: BTreeMap<Name, Vec<crate::judge::signature::Arity>>,
     /// Constraints that later statements of this file drop.
@@ -149,6 +153,7 @@ impl<'a> World<'a> {
             views: BTreeMap::new(),
             views_to_come: BTreeMap::new(),
             perhaps: BTreeSet::new(),
+            perhaps_level: Level::Warning,
             functions_to_come: BTreeMap::new(),
             drops_to_come: BTreeMap::new(),
             hints: BTreeSet::new(),
