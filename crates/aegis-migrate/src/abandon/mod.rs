@@ -18,7 +18,7 @@ use crate::change::{Change, ChangeId, Phase, PhaseOf};
 use crate::ledger::{self, Who};
 use crate::mutex::Held;
 use crate::repair::{Kept, RepairError, keep};
-use crate::run::{Ladder, RunError, Wanted};
+use crate::run::{Ladder, RunError, STANDSTILL, Wanted};
 use crate::set::Set;
 use crate::standing::{recorded_in, standing};
 use crate::structure::{Reach, before};
@@ -145,7 +145,7 @@ async fn inside(
         format!("; SET LOCAL ROLE {}", quote(role))
     });
     let settings = format!(
-        "SET LOCAL lock_timeout = {}; SET LOCAL search_path = {}, pg_catalog",
+        "SET LOCAL lock_timeout = {}; SET LOCAL search_path = {}, pg_catalog; {STANDSTILL}; SET LOCAL row_security = off",
         ladder.lock_timeout.as_millis(),
         quote(&change.schema)
     );

@@ -16,7 +16,7 @@ use super::{Kept, RepairError, keep};
 use crate::change::{Change, ChangeId, Phase, PhaseOf};
 use crate::ledger;
 use crate::mutex::Held;
-use crate::run::{Ladder, RunError, baseline, begin_sync};
+use crate::run::{Ladder, RunError, STANDSTILL, baseline, begin_sync};
 use crate::set::Set;
 use crate::standing::{recorded_in, standing};
 use crate::structure::{Reach, before};
@@ -89,7 +89,7 @@ async fn attempt(
     let transaction = held.session.client.transaction().await?;
     ledger::fence(&transaction, &who).await?;
     let settings = format!(
-        "SET LOCAL lock_timeout = {}; SET LOCAL statement_timeout = {}; SET LOCAL search_path = {}, pg_catalog",
+        "SET LOCAL lock_timeout = {}; SET LOCAL statement_timeout = {}; SET LOCAL search_path = {}, pg_catalog; {STANDSTILL}",
         ladder.lock_timeout.as_millis(),
         ladder.statement_timeout.as_millis(),
         quote(&change.schema)

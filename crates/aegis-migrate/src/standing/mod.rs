@@ -84,10 +84,11 @@ pub struct Standing {
     pub lines: Vec<Line>,
     /// What the database has, and the folder does not know.
     pub unknown: Vec<PhaseOf>,
+    split: Option<(PhaseOf, PhaseOf)>,
     missing: Vec<Missing>,
 }
 
-/// Compares a folder with what a ledger has.
+/// Compares a folder with what a ledger has, in the order of [`recorded`].
 pub fn standing(set: &Set, recorded: &[Recorded]) -> Standing {
     let ledger: BTreeMap<&PhaseOf, &Recorded> = recorded.iter().map(|row| (&row.at, row)).collect();
     let lines: Vec<Line> = set
@@ -97,18 +98,32 @@ pub fn standing(set: &Set, recorded: &[Recorded]) -> Standing {
             state: state(line, change, &ledger),
         })
         .collect();
-    let unknown = recorded
+    let unknown: Vec<PhaseOf> = recorded
         .iter()
         .map(|row| &row.at)
         .filter(|at| set.lock.line(at).is_none() && set.squash_of(at).is_none())
         .cloned()
         .collect();
+    let split = split(set, recorded, &unknown);
     let missing = requires::missing(set, &lines);
     Standing {
         lines,
         unknown,
+        split,
         missing,
     }
+}
+
+/// The first phase that the folder does not know before one that it does. Each phase runs in the order of the lock, but contracts,
+/// which run when they are closed.
+fn split(set: &Set, recorded: &[Recorded], unknown: &[PhaseOf]) -> Option<(PhaseOf, PhaseOf)> {
+    let ordered = unknown.iter().filter(|at| at.phase != Phase::Contract);
+    ordered.into_iter().find_map(|other| {
+        let later = recorded.iter().skip_while(|row| row.at != *other);
+        let mut own = later.filter(|row| row.at.phase == other.phase);
+        let own = own.find(|row| set.lock.line(&row.at).is_some())?;
+        Some((other.clone(), own.at.clone()))
+    })
 }
 
 fn state(line: &LockLine, change: &Change, ledger: &BTreeMap<&PhaseOf, &Recorded>) -> State {
@@ -158,9 +173,16 @@ impl Standing {
             .filter(move |line| line.line.at.phase == phase && !line.state.is_done())
     }
 
+    /// What the folder does not know, though it was applied before what follows, which it does: two histories. The folder is not the
+    /// database's of before then.
+    pub const fn split(&self) -> Option<&(PhaseOf, PhaseOf)> {
+        self.split.as_ref()
+    }
+
     /// Whether the database is newer than the folder, and has all of it.
     pub fn is_ahead(&self) -> bool {
         !self.unknown.is_empty()
+            && self.split.is_none()
             && self
                 .lines
                 .iter()

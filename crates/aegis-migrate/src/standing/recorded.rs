@@ -9,7 +9,8 @@ use crate::baseline::{self, BaselineError};
 use crate::change::PhaseOf;
 use crate::ledger::LedgerName;
 
-/// Reads an application's ledger; nothing where the tool was never here.
+/// Reads an application's ledger; nothing where the tool was never here. In the order in which it was applied, what was recorded
+/// without being executed first, what is begun last.
 pub async fn recorded<C: GenericClient + Sync>(client: &C) -> Result<Vec<Recorded>, BaselineError> {
     recorded_in(client, LedgerName::Application).await
 }
@@ -25,12 +26,13 @@ pub async fn recorded_in<C: GenericClient + Sync>(
             &[],
         )
         .await?;
-    let mut found: BTreeMap<PhaseOf, Recorded> = BTreeMap::new();
+    let mut found: BTreeMap<PhaseOf, (usize, Recorded)> = BTreeMap::new();
     if there.try_get(1)? {
         for row in baseline::read(client, ledger).await? {
-            found.insert(row.at.clone(), row);
+            found.insert(row.at.clone(), (found.len(), row));
         }
     }
+    let before = found.len();
     if there.try_get(0)? {
         let rows = client
             .query(
@@ -38,12 +40,14 @@ pub async fn recorded_in<C: GenericClient + Sync>(
                 &[],
             )
             .await?;
-        for row in &rows {
+        for (nth, row) in rows.iter().enumerate() {
             let row = executed(row)?;
-            found.insert(row.at.clone(), row);
+            found.insert(row.at.clone(), (before + nth, row));
         }
     }
-    Ok(found.into_values().collect())
+    let mut found: Vec<(usize, Recorded)> = found.into_values().collect();
+    found.sort_by_key(|(nth, _)| *nth);
+    Ok(found.into_iter().map(|(_, row)| row).collect())
 }
 
 fn executed(row: &Row) -> Result<Recorded, BaselineError> {

@@ -496,7 +496,10 @@ async fn a_fresh_database_without_the_schema_of_its_first_change_says_so() {
     let set = set("CREATE TABLE users (id bigint PRIMARY KEY);", None);
     let error = ran(&db, &set, Phase::Expand).await.unwrap_err();
     assert_eq!(error.exit_code(), 21, "{error}");
-    assert!(error.to_string().contains("CREATE SCHEMA app"), "{error}");
+    assert!(
+        error.to_string().contains("CREATE SCHEMA \"app\""),
+        "{error}"
+    );
     db.admin.batch_execute("CREATE SCHEMA app").await.unwrap();
     assert_eq!(ran(&db, &set, Phase::Expand).await.unwrap().applied, 1);
     // Made where only the server can see it.

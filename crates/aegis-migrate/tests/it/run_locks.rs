@@ -266,3 +266,36 @@ async fn a_lock_that_only_the_catalog_knows_is_asked_for_with_the_others() {
     reader.rollback().await.unwrap();
     assert_eq!(ran(&db, &set, Phase::Expand).await.unwrap().applied, 1);
 }
+
+#[tokio::test]
+async fn a_runner_that_stands_still_with_a_lock_in_its_hands_loses_it_before_a_writer_gives_up() {
+    let db = used().await;
+    let set = set("ALTER TABLE users ADD COLUMN a int;", None);
+    let mut other = db.connect().await;
+    let reader = other.transaction().await.unwrap();
+    reader.query("SELECT * FROM app.users", &[]).await.unwrap();
+    let patient = Ladder {
+        lock_timeout: BOUND,
+        ..ladder()
+    };
+    let mut mine = held(&db, BOUND).await.unwrap();
+    let mut nobody = |_: &Value| {};
+    let mut running = std::pin::pin!(run(&mut mine, &set, Phase::Expand, &patient, &mut nobody));
+    tokio::select! {
+        ended = &mut running => panic!("{ended:?}"),
+        () = wait_until("the runner waits for the table", BOUND, async || !locks(&db, false).await.is_empty()) => {}
+    }
+    // From here on nobody polls the run, as if its process was stopped: the lock is had, and nothing is made of it.
+    reader.rollback().await.unwrap();
+    wait_until("the frozen runner has the lock", BOUND, async || {
+        locks(&db, true).await == ["users AccessExclusiveLock"]
+    })
+    .await;
+    db.admin
+        .batch_execute("SET statement_timeout = '20s'; INSERT INTO app.users VALUES (2, 'Bob')")
+        .await
+        .unwrap();
+    let error = running.await.unwrap_err();
+    assert_eq!(error.exit_code(), 17, "{}", error.whole());
+    assert_eq!(ran(&db, &set, Phase::Expand).await.unwrap().applied, 1);
+}

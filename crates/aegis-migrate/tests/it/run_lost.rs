@@ -37,14 +37,23 @@ async fn frames(db: &TestDb, set: &Set, phase: Phase) -> Vec<Sent> {
     proxy.sent()
 }
 
-/// The number of the first frame of each kind: each query, each statement that is prepared. What reads the catalog is one kind.
+/// What is cut once: each statement of the files, and of all else what begins with the same word in the same kind of message.
+fn kind_of(frame: &Sent) -> Sent {
+    let mut kind = frame.clone();
+    if kind.kind == 'P' && kind.sql.contains("pg_catalog.") {
+        "the catalog".clone_into(&mut kind.sql);
+    } else if !STATEMENTS.contains(&kind.sql.trim_end_matches(';')) {
+        let word = frame.sql.split_whitespace().next();
+        word.unwrap_or_default().clone_into(&mut kind.sql);
+    }
+    kind
+}
+
+/// The number of the first frame of each kind.
 fn kinds(frames: &[Sent], known: &mut BTreeSet<Sent>) -> Vec<usize> {
     let mut numbers = Vec::new();
     for (at, frame) in frames.iter().enumerate() {
-        let mut kind = frame.clone();
-        if kind.kind == 'P' && kind.sql.contains("pg_catalog.") {
-            "the catalog".clone_into(&mut kind.sql);
-        }
+        let kind = kind_of(frame);
         if !kind.sql.is_empty() && known.insert(kind) {
             numbers.push(at + 1);
         }
@@ -122,5 +131,5 @@ async fn a_lost_connection_has_one_code_for_what_was_in_the_air_and_one_for_the_
             "{statement} was not cut"
         );
     }
-    assert!(met.len() > 25, "only {} kinds of frames", met.len());
+    assert!(met.len() > 10, "only {} kinds of frames", met.len());
 }

@@ -84,15 +84,32 @@ fn an_older_folder_beside_a_newer_database_is_ahead_and_an_unfinished_one_is_not
     );
     // A contract that waits for its approval does not make it less so.
     let split = sealed(&Folder::split());
-    let mut rows = rows;
-    rows.extend(ledger(
+    let mut before = ledger(
         &split,
         &[
             "20261129T1030_split_name:expand",
             "20261129T1030_split_name:migrate",
         ],
-    ));
-    assert!(standing(&split, &rows).is_ahead());
+    );
+    before.extend(rows);
+    assert!(standing(&split, &before).is_ahead());
+}
+
+#[test]
+fn a_folder_is_behind_only_when_all_that_it_has_came_first() {
+    let (first, other, third) = (A, "20261129T0900_o", B);
+    let lines = [first, other, third].map(|id| format!("{id}:expand"));
+    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+    let whole = sealed(&Folder::small(first).and_small(other).and_small(third));
+    let rows = ledger(&whole, &lines);
+    let gap = sealed(&Folder::small(first).and_small(third));
+    let stands = standing(&gap, &rows);
+    assert_eq!(stands.split(), Some(&(at(lines[1]), at(lines[2]))));
+    assert!(!stands.is_ahead());
+    // Merged in later with an older id: the folder of before is behind, and nothing more.
+    let merged = ledger(&whole, &[lines[0], lines[2], lines[1]]);
+    let stands = standing(&gap, &merged);
+    assert_eq!((stands.split(), stands.is_ahead()), (None, true));
 }
 
 #[test]
