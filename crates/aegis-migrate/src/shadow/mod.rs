@@ -15,9 +15,10 @@ pub(crate) use replay::makes_its_schema;
 pub use replay::{apply, ready, replay};
 pub use server::{Private, ServerOptions};
 
-use aegis_catalog::{Scope, Structure};
+use aegis_catalog::{Key, Kind, Name, Scope, Structure};
 use tokio_postgres::Client;
 
+use crate::change::Phase;
 use crate::set::Set;
 
 /// What the private server's own files give it: roles and extensions, run before a replay and nowhere else.
@@ -48,6 +49,22 @@ pub async fn structure(
         structure.forget_role(role);
     }
     Ok(structure)
+}
+
+/// Takes the owner out of each schema that no change makes: in production the platform gives it, and a replay only stands in for it.
+pub fn forget_given_owners(set: &Set, structure: &mut Structure) {
+    for schema in schemas(set) {
+        let is_made = set.changes.values().any(|change| {
+            let phases = [Phase::Expand, Phase::Migrate, Phase::Contract];
+            change.schema == schema && phases.iter().any(|phase| makes_its_schema(change, *phase))
+        });
+        if !is_made {
+            let key = Key::new(Kind::Schema, &Name::new("", &*schema));
+            if let Some(shape) = structure.elements.get_mut(&key) {
+                shape.remove("owner");
+            }
+        }
+    }
 }
 
 /// The name of the file of a structure.

@@ -1,10 +1,14 @@
 //! What verify answers: equal only for what was compared.
 
 use aegis_catalog::{Scope, read};
+use aegis_migrate::change::Phase;
+use aegis_migrate::shadow;
 use aegis_migrate::structure::{Answer, Report, Sealed, verify};
 use aegis_testkit::TestDb;
 
 use super::{account, objects, run, step};
+use crate::folder::Folder;
+use crate::run::{ran, sealed};
 
 async fn report(db: &TestDb, sealed: Sealed<'_>) -> Report {
     verify(&db.admin, &["app".to_owned()], sealed)
@@ -123,4 +127,47 @@ async fn another_servers_words_are_not_compared() {
     sealed.server_major = 13;
     let old = report(&db, Sealed::Structure(&sealed)).await;
     assert_eq!((old.outcome(), old.exit_code()), ("not_compared", 12));
+}
+
+/// What a replay makes of a change that runs as a role, and the answer for a database whose schema somebody else has made.
+async fn beside_a_given_schema(makes_it: bool) -> Report {
+    let id = "20261101T0900_t";
+    let sql = if makes_it {
+        "CREATE SCHEMA app;\nCREATE TABLE t (a int);\n"
+    } else {
+        "CREATE TABLE t (a int);\n"
+    };
+    let toml = format!(
+        "format = 1\nid = \"{id}\"\nschema = \"app\"\nrun_as = \"verify_owner\"\n[expand]\nsql = \"expand.sql\"\n"
+    );
+    let set = sealed(
+        &Folder::default()
+            .with(&format!("{id}/change.toml"), toml)
+            .with(&format!("{id}/expand.sql"), sql),
+    );
+    let clone = TestDb::empty().await;
+    shadow::replay(&clone.connect().await, &set).await.unwrap();
+    let mut expected = shadow::structure(&clone.admin, &set, None).await.unwrap();
+    shadow::forget_given_owners(&set, &mut expected);
+    let db = TestDb::empty().await;
+    let grant = "DO $$ BEGIN EXECUTE format('GRANT CREATE ON DATABASE %I TO verify_owner', current_database()); END $$";
+    run(&db.admin, grant).await;
+    if !makes_it {
+        let given = "CREATE SCHEMA app; GRANT ALL ON SCHEMA app TO verify_owner";
+        run(&db.admin, given).await;
+    }
+    ran(&db, &set, Phase::Expand).await.unwrap();
+    if makes_it {
+        run(&db.admin, "ALTER SCHEMA app OWNER TO CURRENT_USER").await;
+    }
+    report(&db, Sealed::Structure(&expected)).await
+}
+
+#[tokio::test]
+async fn the_owner_of_a_schema_that_no_change_makes_is_the_platforms() {
+    let given = beside_a_given_schema(false).await;
+    assert_eq!(given.outcome(), "equal", "{:?}", given.differences());
+    // One that a change makes is what the change has made.
+    let made = beside_a_given_schema(true).await;
+    assert_eq!(made.outcome(), "different");
 }

@@ -53,7 +53,8 @@ impl ReplayArguments {
         if let Some(url) = &self.clone_url {
             let client = connect(url).await?;
             shadow::replay(&client, set).await?;
-            let structure = shadow::structure(&client, set, None).await?;
+            let mut structure = shadow::structure(&client, set, None).await?;
+            shadow::forget_given_owners(set, &mut structure);
             return Ok(vec![structure]);
         }
         let mut folders: Vec<Option<PathBuf>> = self.postgres.iter().cloned().map(Some).collect();
@@ -66,7 +67,9 @@ impl ReplayArguments {
             let server = Private::start(&ServerOptions { binaries, fetch }).await?;
             let client = server.database("replayed").await?;
             shadow::replay(&client, set).await?;
-            made.push(shadow::structure(&client, set, Some(server.superuser())).await?);
+            let mut structure = shadow::structure(&client, set, Some(server.superuser())).await?;
+            shadow::forget_given_owners(set, &mut structure);
+            made.push(structure);
             drop(client);
             server.stop().await;
         }

@@ -54,7 +54,7 @@ pub(crate) async fn run(arguments: &VerifyArguments, place: &Place<'_>) -> Resul
         .filter(|line| !line.state.is_done())
         .map(|line| line.line.at.to_string())
         .collect();
-    let expected = if arguments.shadow {
+    let mut expected = if arguments.shadow {
         let mut applied = set.clone();
         applied
             .lock
@@ -66,6 +66,9 @@ pub(crate) async fn run(arguments: &VerifyArguments, place: &Place<'_>) -> Resul
     } else {
         Expected::Later(pending)
     };
+    if let Expected::Structure(structure) = &mut expected {
+        shadow::forget_given_owners(&set, structure);
+    }
     let sealed = match &expected {
         Expected::Structure(structure) => Sealed::Structure(structure),
         Expected::Later(pending) => Sealed::Later {
