@@ -136,6 +136,11 @@ impl Drill {
         let length = Duration::from_secs_f64(options.minutes * 60.0);
         let deadline = Instant::now() + HAPPENS_WITHIN;
         loop {
+            // Who is still frozen has not failed to happen.
+            while !self.housekeepers.is_empty() {
+                self.look(stage).await?;
+                tokio::time::sleep(LOOK).await;
+            }
             let mut missing = BTreeSet::new();
             for planned in schedule(options.seed, length) {
                 let fault = planned.fault;

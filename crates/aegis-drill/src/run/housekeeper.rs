@@ -77,7 +77,12 @@ impl Drill {
     /// Lets those go on whose tasks others have.
     pub(super) async fn wake_housekeepers(&mut self, stage: &mut Stage) -> Result<(), DrillError> {
         for one in std::mem::take(&mut self.housekeepers) {
-            if one.since.elapsed() < LEASE * 5 / 2 {
+            // The reaper has only to be given up; what it holds is nothing.
+            let frozen = match one.until {
+                Until::HoldsNothing => LEASE * 5 / 2,
+                Until::OthersReaped(_) => LEASE * 3 / 2,
+            };
+            if one.since.elapsed() < frozen {
                 self.housekeepers.push(one);
                 continue;
             }
