@@ -235,6 +235,12 @@ async fn lossless(
                 "it could not be shown in 1 s that {what} has nothing to lose; --force-loss gives it up"
             ))))
         }
+        // With row_security off, what a policy would hide is an error and no empty table.
+        Err(error) if error.code() == Some(&SqlState::INSUFFICIENT_PRIVILEGE) => {
+            Err(Tried::Repair(RepairError::NotShown(format!(
+                "the role that works may not see every row of {what} (row level security, or no SELECT); --force-loss gives them up"
+            ))))
+        }
         Err(error) => Err(error.into()),
     }
 }

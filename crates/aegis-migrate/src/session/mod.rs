@@ -348,9 +348,7 @@ async fn prove(
         row.try_get("version_num").map_err(get)?,
         row.try_get("version").map_err(get)?,
     );
-    if version_num < OLDEST {
-        return Err(SessionError::TooOld { found: version });
-    }
+    supported(version_num, &version)?;
     client
         .batch_execute(include_str!("../../sql/session/settings.sql"))
         .await
@@ -390,6 +388,14 @@ async fn prove(
     })
 }
 
+fn supported(number: i32, said: &str) -> Result<(), SessionError> {
+    if number < OLDEST {
+        let found = said.to_owned();
+        return Err(SessionError::TooOld { found });
+    }
+    Ok(())
+}
+
 /// Host and port, without user or password.
 fn place(config: &Config) -> String {
     let hosts: Vec<String> = config
@@ -418,4 +424,17 @@ fn said(error: &tokio_postgres::Error) -> String {
         },
         |db| db.message().to_owned(),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{SessionError, supported};
+
+    #[test]
+    fn a_server_before_14_is_refused_by_its_version() {
+        let refused = supported(130_022, "13.22").unwrap_err();
+        assert!(matches!(&refused, SessionError::TooOld { found } if found == "13.22"));
+        assert_eq!(crate::run::RunError::from(refused).exit_code(), 17);
+        supported(140_000, "14.0").unwrap();
+    }
 }

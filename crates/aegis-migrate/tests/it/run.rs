@@ -491,6 +491,27 @@ async fn a_folder_that_lacks_what_came_before_its_last_change_is_another_history
 }
 
 #[tokio::test]
+async fn a_line_before_one_that_is_applied_runs_on_a_database_of_a_developer_only() {
+    let db = used().await;
+    let last = change(
+        Folder::default(),
+        "20261201T0900_three",
+        "CREATE TABLE app.c (id int);",
+        None,
+    );
+    ran(&db, &sealed(&last), Phase::Expand).await.unwrap();
+    let merged = sealed(&change(last, ID, "CREATE TABLE app.a (id int);", None));
+    let error = ran(&db, &merged, Phase::Expand).await.unwrap_err();
+    assert!(matches!(error, RunError::OutOfOrder(_)), "{error}");
+    assert_eq!(error.exit_code(), 2);
+    db.admin
+        .batch_execute("UPDATE aegis_migrate.ledger SET dev = true")
+        .await
+        .unwrap();
+    assert_eq!(ran(&db, &merged, Phase::Expand).await.unwrap().applied, 1);
+}
+
+#[tokio::test]
 async fn a_fresh_database_without_the_schema_of_its_first_change_says_so() {
     let db = TestDb::empty().await;
     let set = set("CREATE TABLE users (id bigint PRIMARY KEY);", None);

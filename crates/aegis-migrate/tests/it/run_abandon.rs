@@ -174,3 +174,38 @@ async fn the_generated_trigger_goes_too_unless_a_program_was_seen_with_the_new_s
     assert!(error.to_string().contains("new side"), "{error}");
     assert!(triggers().await > 0);
 }
+
+#[tokio::test]
+async fn rows_that_a_policy_hides_from_the_owner_are_not_taken_for_none() {
+    let db = used().await;
+    let owner = format!("owner_{}", db.name());
+    db.admin
+        .batch_execute(&format!(
+            "CREATE ROLE {owner}; GRANT USAGE, CREATE ON SCHEMA app TO {owner}; ALTER TABLE app.users OWNER TO {owner};
+             ALTER TABLE app.users ENABLE ROW LEVEL SECURITY; ALTER TABLE app.users FORCE ROW LEVEL SECURITY"
+        ))
+        .await
+        .unwrap();
+    let folder = change(
+        Folder::default(),
+        ID,
+        "ALTER TABLE users ADD COLUMN a int;",
+        None,
+    );
+    let toml = format!("{ID}/change.toml");
+    let run_as = format!("schema = \"app\"\nrun_as = \"{owner}\"\n");
+    let set = sealed(&folder.edited(&toml, "schema = \"app\"\n", &run_as));
+    ran(&db, &set, Phase::Expand).await.unwrap();
+    db.admin
+        .batch_execute("UPDATE app.users SET a = 8")
+        .await
+        .unwrap();
+    let error = taken_back(&db, &set, false).await.unwrap_err();
+    assert_eq!(error.exit_code(), 12, "{error}");
+    assert!(error.to_string().contains("row level security"), "{error}");
+    assert_eq!(there(&db).await, (1, 1, 1));
+    db.admin
+        .batch_execute(&format!("DROP OWNED BY {owner} CASCADE; DROP ROLE {owner}"))
+        .await
+        .unwrap();
+}
