@@ -9,7 +9,7 @@ use crate::run::held;
 
 const BOUND: Duration = Duration::from_secs(20);
 /// Only so that a test which hangs has an end.
-const HANGS: Duration = Duration::from_secs(60);
+const HANGS: Duration = Duration::from_mins(1);
 
 const SIGHT: &str =
     "INSERT INTO aegis_migrate.sighting (change, side, application_name, role, minute)
@@ -18,7 +18,7 @@ const SIGHT: &str =
 async fn taken(db: &TestDb) -> Held {
     tokio::time::timeout(HANGS, held(db, BOUND))
         .await
-        .expect("the ledger is not had")
+        .unwrap()
         .unwrap()
 }
 
