@@ -299,3 +299,23 @@ async fn a_runner_that_stands_still_with_a_lock_in_its_hands_loses_it_before_a_w
     assert_eq!(error.exit_code(), 17, "{}", error.whole());
     assert_eq!(ran(&db, &set, Phase::Expand).await.unwrap().applied, 1);
 }
+
+#[tokio::test]
+async fn the_budget_ends_the_tries_before_their_number_does() {
+    let db = used().await;
+    let set = set("ALTER TABLE users ADD COLUMN a int;", None);
+    let mut other = db.connect().await;
+    let reader = other.transaction().await.unwrap();
+    reader.query("SELECT * FROM app.users", &[]).await.unwrap();
+    let short = Ladder {
+        tries: 1000,
+        budget: Duration::from_millis(1),
+        ..Ladder::default()
+    };
+    let mut mine = held(&db, BOUND).await.unwrap();
+    let error = run(&mut mine, &set, Phase::Expand, &short, &mut |_| {})
+        .await
+        .unwrap_err();
+    assert_eq!(error.exit_code(), 14, "{error}");
+    assert!(error.to_string().contains("in 1 tries"), "{error}");
+}
