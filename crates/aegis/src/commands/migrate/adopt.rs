@@ -10,7 +10,7 @@ use clap::Args;
 use jiff::Timestamp;
 use serde_json::json;
 
-use super::{Place, connect};
+use super::{Place, connect_to_write};
 use crate::commands::find;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -55,7 +55,7 @@ fn tool(text: &str) -> Result<Tool, String> {
 pub(crate) async fn run(arguments: AdoptArguments, place: &Place<'_>) -> Result<Exit, Failure> {
     let tool = arguments.from;
     if arguments.undo {
-        let client = connect(place.database.direct()?).await?;
+        let client = connect_to_write(place.database.direct()?).await?;
         let ledger = adopt::find(&client, tool, arguments.ledger.as_deref()).await?;
         adopt::undo(&client, &ledger).await?;
         place.output.one(
@@ -122,7 +122,7 @@ async fn take(
                 format!("{} has no sealed baseline from {tool}; `aegis migrate adopt` writes one into an empty folder, `aegis migrate seal` seals it", set.root()),
             )
         })?;
-    let mut client = connect(place.database.direct()?).await?;
+    let mut client = connect_to_write(place.database.direct()?).await?;
     let ledger = adopt::find(&client, tool, arguments.ledger.as_deref()).await?;
     let transaction = client.transaction().await.map_err(AdoptError::Sql)?;
     let actor = find::actor(arguments.actor);

@@ -16,7 +16,7 @@ use tokio_postgres::Client;
 
 use super::by::ByArguments;
 use super::contract::no_such;
-use super::{Place, connect, on_target};
+use super::{Place, connect, connect_to_write, on_target};
 use crate::commands::find;
 use crate::commands::lane::pause::reason;
 use crate::exit::Exit;
@@ -92,9 +92,11 @@ struct RetryArguments {
 }
 
 pub(crate) async fn run(arguments: &BackfillArguments, place: &Place<'_>) -> Result<Exit, Failure> {
-    let client = connect(place.database.direct()?).await?;
     let (tell, command) = match &arguments.verb {
-        Verb::Status(status) => return shown(&client, status.id.as_ref(), place).await,
+        Verb::Status(status) => {
+            let client = connect(place.database.direct()?).await?;
+            return shown(&client, status.id.as_ref(), place).await;
+        }
         Verb::Run(job) => return moved(job, place).await,
         Verb::Pause(tell) => (tell, Command::Pause),
         Verb::Resume(tell) => (tell, Command::Resume),
@@ -103,6 +105,7 @@ pub(crate) async fn run(arguments: &BackfillArguments, place: &Place<'_>) -> Res
         Verb::Retry(retry) => (&retry.tell, Command::Retry),
     };
     let why = reason(&tell.reason, "why it is told so")?;
+    let client = connect_to_write(place.database.direct()?).await?;
     let by = find::actor(tell.actor.clone());
     if ledger::find(&client)
         .await

@@ -7,7 +7,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::seal::ReplayArguments;
-use super::{Place, connect};
+use super::{Place, connect_to_write};
 use crate::commands::find;
 use crate::commands::lane::pause::reason;
 use crate::exit::Exit;
@@ -34,7 +34,7 @@ pub(crate) async fn run(arguments: BaselineArguments, place: &Place<'_>) -> Resu
     let set = Set::read(&place.dir)?;
     set.sealed()?;
     let lines = baseline::through(&set, &arguments.through).map_err(Problems::from)?;
-    let mut client = connect(place.database.direct()?).await?;
+    let mut client = connect_to_write(place.database.direct()?).await?;
     let mut part = set.clone();
     part.lock = set.lock.through(lines.len());
     let structures = arguments.replay.structures(&part).await?;

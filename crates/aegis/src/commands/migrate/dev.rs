@@ -5,7 +5,7 @@ use aegis_migrate::set::Set;
 use clap::Args;
 use serde_json::json;
 
-use super::{Place, connect};
+use super::{Place, connect_to_write};
 use crate::commands::find;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -28,7 +28,7 @@ pub(crate) async fn run(arguments: &DevArguments, place: &Place<'_>) -> Result<E
     let mut phases: Vec<_> = set.lock.lines.iter().map(|line| line.at.clone()).collect();
     phases.extend(set.unsealed());
     super::seal::fit(&set, &phases, false)?;
-    let mut client = connect(place.database.direct()?).await?;
+    let mut client = connect_to_write(place.database.direct()?).await?;
     let actor = find::actor(None);
     let done = dev::follow(&mut client, &set, arguments.mark.as_deref(), &actor).await?;
     let applied: Vec<String> = done.applied.iter().map(ToString::to_string).collect();

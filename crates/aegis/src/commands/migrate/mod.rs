@@ -33,6 +33,7 @@ use aegis_migrate::adopt::AdoptError;
 use aegis_migrate::baseline::BaselineError;
 use aegis_migrate::change::{Kind, Problems};
 use aegis_migrate::dev::DevError;
+use aegis_migrate::run::RunError;
 use aegis_migrate::shadow::ShadowError;
 use aegis_model::ErrorCode;
 use aegis_store::{Config, StoreError, install};
@@ -229,11 +230,27 @@ impl From<ShadowError> for Failure {
     }
 }
 
-/// A connection by the binary's own rules of TLS.
+/// A connection by the binary's own rules of TLS, for who only reads.
 pub(crate) async fn connect(url: &str) -> Result<Client, Failure> {
     let refuse = |error: StoreError| Failure::new(Exit::Migrate(17), chain(&error));
     let config = Config::from_url(url)
         .map_err(refuse)?
         .with_application_name("aegis migrate");
     install::connect_direct(&config).await.map_err(refuse)
+}
+
+/// [`connect`] for a verb that writes and holds no mutex: first it is shown that this is the server itself and no pooler, and a
+/// primary that takes writes. The settings of a run do not stay.
+pub(crate) async fn connect_to_write(url: &str) -> Result<Client, Failure> {
+    let refuse = |error: RunError| on_target::failure(&error);
+    let config = on_target::config(url).map_err(refuse)?;
+    let session = on_target::session(&config, "aegis migrate")
+        .await
+        .map_err(refuse)?;
+    session
+        .client
+        .batch_execute("RESET ALL")
+        .await
+        .map_err(|error| refuse(error.into()))?;
+    Ok(session.client)
 }

@@ -342,3 +342,32 @@ async fn process_a_sync_trigger_that_is_disabled_stops_check_and_run_until_repai
     // Twice is a mistake that is told.
     assert_eq!(folder.run(Some(&url), &repair).await.code, 2);
 }
+
+#[tokio::test]
+async fn process_what_writes_without_the_mutex_is_refused_where_nothing_may_be_written() {
+    let _slot = process_slot();
+    let folder = Folder::new();
+    let db = used(&folder, 10, 10).await;
+    let url = db.url();
+    last(&folder, &url, &["run", "--phase", "migrate"]).await;
+    db.admin
+        .batch_execute(&format!(
+            "ALTER DATABASE {} SET default_transaction_read_only = on",
+            db.name()
+        ))
+        .await
+        .unwrap();
+    for verb in [
+        &["backfill", "pause", ID, "--reason", "r"][..],
+        &["backfill", "resume", ID, "--reason", "r"],
+        &["backfill", "cancel", ID, "--reason", "r"],
+        &["backfill", "retry", ID, "--reason", "r"],
+        &["adopt", "--from", "sqlx", "--undo"],
+    ] {
+        let told = folder.run(Some(&url), verb).await;
+        assert_eq!(told.code, 17, "{verb:?}: {told:?}");
+        assert!(told.stderr.contains("read only"), "{verb:?}: {told:?}");
+    }
+    let status = folder.run(Some(&url), &["backfill", "status"]).await;
+    assert_eq!(status.code, 0, "{status:?}");
+}

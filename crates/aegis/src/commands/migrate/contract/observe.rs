@@ -26,7 +26,7 @@ use tokio_postgres::Client;
 
 use super::{failure, keyring, of_run, subject};
 use crate::commands::migrate::run::signalled;
-use crate::commands::migrate::{Place, connect};
+use crate::commands::migrate::{Place, connect_to_write};
 use crate::exit::Exit;
 use crate::failure::{Failure, chain};
 use crate::output::{Progress, note};
@@ -119,7 +119,7 @@ pub(super) async fn run(
 }
 
 async fn session(place: &Place<'_>) -> Result<Client, Failure> {
-    let client = connect(place.database.direct()?).await?;
+    let client = connect_to_write(place.database.direct()?).await?;
     client.batch_execute(observe::BOUND).await.map_err(of_run)?;
     Ok(client)
 }

@@ -22,7 +22,7 @@ use jiff::Timestamp;
 use serde_json::json;
 
 use super::{failure, keyring, of_run, read, subject};
-use crate::commands::migrate::{Place, connect};
+use crate::commands::migrate::{Place, connect, connect_to_write};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::note;
@@ -95,7 +95,7 @@ pub(super) async fn attest(
         );
         return Err(Failure::new(Exit::Migrate(2), why));
     }
-    let client = connect(place.database.direct()?).await?;
+    let client = connect_to_write(place.database.direct()?).await?;
     let attempt = attempt(&client, &subject.id).await?;
     let attestation = Attestation {
         change: subject.id.clone(),
