@@ -545,14 +545,6 @@ pub(super) async fn failed(
 ) -> Result<(), RunError> {
     let transaction = client.transaction().await?;
     ledger::fence(&transaction, who).await?;
-    ledger::write(
-        &transaction,
-        &work.step,
-        state,
-        who,
-        sqlstate,
-        Some(said),
-    )
-    .await?;
+    ledger::write(&transaction, &work.step, state, who, sqlstate, Some(said)).await?;
     lost::commit(transaction, "a step's failure in the ledger").await
 }
