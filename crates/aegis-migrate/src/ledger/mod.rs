@@ -7,6 +7,7 @@ mod edition;
 mod name;
 
 use serde_json::Value;
+use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, GenericClient, Row, Transaction};
 
 use crate::change::{ChangeId, Phase, PhaseOf};
@@ -152,9 +153,28 @@ pub enum LedgerError {
         /// How long each waited.
         wait_ms: u32,
     },
+    /// Another role's.
+    #[error(
+        "this role may not use the ledger ({said}). One role runs all changes of a database: the owner of its schema `aegis_migrate`; where there is none yet, a role that has CREATE on the database"
+    )]
+    Denied {
+        /// What the server says.
+        said: String,
+    },
     /// The database.
     #[error("the ledger could not be used")]
-    Database(#[from] tokio_postgres::Error),
+    Database(#[source] tokio_postgres::Error),
+}
+
+impl From<tokio_postgres::Error> for LedgerError {
+    fn from(error: tokio_postgres::Error) -> Self {
+        match error.as_db_error() {
+            Some(db) if *db.code() == SqlState::INSUFFICIENT_PRIVILEGE => Self::Denied {
+                said: db.message().to_owned(),
+            },
+            _ => Self::Database(error),
+        }
+    }
 }
 
 /// What makes a ledger's tables where they are missing.

@@ -257,6 +257,8 @@ impl RunError {
                 ..
             }
             | Self::Requires(_)
+            | Self::Ledger(LedgerError::Denied { .. })
+            | Self::Mutex(MutexError::Ledger(LedgerError::Denied { .. }))
             | Self::Pass(PassError::Untrusted(_)) => 21,
             Self::Interrupted => 22,
             Self::Sql { .. }

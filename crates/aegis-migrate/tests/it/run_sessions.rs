@@ -5,7 +5,7 @@ use std::time::Duration;
 use aegis_migrate::change::Phase;
 use aegis_migrate::ledger::LedgerName;
 use aegis_migrate::mutex::{Held, RunName};
-use aegis_migrate::run::{Outcome, run};
+use aegis_migrate::run::{Outcome, RunError, run};
 use aegis_migrate::session::Direct;
 use aegis_testkit::{TestDb, wait_until};
 use tokio_postgres::NoTls;
@@ -107,7 +107,7 @@ async fn who_may_not_make_the_ledger_or_not_become_run_as_is_told_so_and_changes
         Held::take(session, &name(), BOUND).await
     };
     let error = aegis_migrate::run::RunError::from(take().await.unwrap_err());
-    assert_eq!(error.exit_code(), 20);
+    assert_eq!(error.exit_code(), 21);
     assert!(
         error.whole().contains("permission denied"),
         "{}",
@@ -199,4 +199,32 @@ async fn mg_37_a_hook_that_runs_again_does_no_harm() {
         .unwrap()
         .get(0);
     assert_eq!(before, after);
+}
+
+#[tokio::test]
+async fn a_role_that_may_not_use_the_ledger_is_told_whose_it_is() {
+    let db = used().await;
+    let stranger = role(&db, "stranger", "LOGIN").await;
+    let config = db.url_as(&stranger).parse().unwrap();
+    let taking = async || {
+        let session = Direct::connect(&config, NoTls, "aegis migrate/r1/run-1")
+            .await
+            .unwrap();
+        RunError::from(Held::take(session, &name(), BOUND).await.err().unwrap())
+    };
+    // None is there: it may make none. Then one is there, and it is another role's.
+    for said in ["for database", "for schema aegis_migrate"] {
+        let error = taking().await;
+        let words = error.whole();
+        assert_eq!(error.exit_code(), 21, "{words}");
+        assert!(
+            words.contains(said) && words.contains("One role"),
+            "{words}"
+        );
+        crate::run::held(&db, BOUND).await.unwrap().release().await;
+        db.admin
+            .batch_execute("REVOKE USAGE ON SCHEMA aegis_migrate FROM PUBLIC")
+            .await
+            .unwrap();
+    }
 }
