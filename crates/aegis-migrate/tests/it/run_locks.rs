@@ -319,3 +319,12 @@ async fn the_budget_ends_the_tries_before_their_number_does() {
     assert_eq!(error.exit_code(), 14, "{error}");
     assert!(error.to_string().contains("in 1 tries"), "{error}");
 }
+
+/// The numbers of the design page: who changes one changes what operators were promised.
+#[test]
+fn the_ladder_is_300_ms_2_s_30_tries_or_120_s() {
+    let ladder = Ladder::default();
+    assert_eq!(ladder.lock_timeout, Duration::from_millis(300));
+    assert_eq!(ladder.statement_timeout, Duration::from_secs(2));
+    assert_eq!((ladder.tries, ladder.budget), (30, Duration::from_mins(2)));
+}

@@ -66,19 +66,60 @@ async fn process_run_tells_each_step_and_a_summary_last_and_has_nothing_to_do_th
     let row = db
         .admin
         .query_one(
-            "SELECT by_whom, release FROM aegis_migrate.step WHERE ordinal = 1 AND change LIKE '%_a'",
+            "SELECT by_whom, release, statement, server_version = current_setting('server_version'),
+                 raw_sha256 = encode(sha256(convert_to(statement, 'UTF8')), 'hex'), sha256
+             FROM aegis_migrate.step WHERE ordinal = 1 AND change LIKE '%_a'",
             &[],
         )
         .await
         .unwrap();
     assert_eq!(
-        (row.get::<_, &str>(0), row.get::<_, &str>(1)),
-        ("ana", "r1")
+        (
+            row.get::<_, &str>(0),
+            row.get::<_, &str>(1),
+            row.get::<_, &str>(2)
+        ),
+        ("ana", "r1", "CREATE TABLE app.more (id int)")
     );
+    assert!(row.get::<_, bool>(3), "the server's version");
+    assert!(row.get::<_, bool>(4), "the raw hash is of the statement");
+    assert_eq!(row.get::<_, &str>(5).len(), 64);
     let again = folder
         .json(Some(&db.url()), &["run", "--phase", "expand"])
         .await;
     assert_eq!(again["outcome"], "nothing");
+}
+
+#[tokio::test]
+async fn process_a_busy_mutex_ends_with_10_and_a_lock_that_is_not_had_with_14() {
+    let _slot = process_slot();
+    let folder = Folder::new();
+    let db = used(&folder).await;
+    folder.change("20261129T1030_a", "ALTER TABLE users ADD COLUMN age int;\n");
+    folder.json(None, &["seal"]).await;
+    let mut other = db.connect().await;
+    let open = other.transaction().await.unwrap();
+    open.batch_execute("SELECT pg_advisory_xact_lock(1634035561, 1)")
+        .await
+        .unwrap();
+    let busy = ["run", "--phase", "expand", "--wait-s", "0"];
+    let told = folder.run(Some(&db.url()), &busy).await;
+    assert_eq!(told.code, 10, "{told:?}");
+    assert!(told.stderr.contains("holds the mutex"), "{told:?}");
+    open.rollback().await.unwrap();
+
+    let open = other.transaction().await.unwrap();
+    open.batch_execute("LOCK TABLE app.users IN ACCESS SHARE MODE")
+        .await
+        .unwrap();
+    let locked = ["run", "--phase", "expand", "--tries", "2"];
+    let told = folder.run(Some(&db.url()), &locked).await;
+    assert_eq!(told.code, 14, "{told:?}");
+    open.rollback().await.unwrap();
+    let ran = folder
+        .run(Some(&db.url()), &["run", "--phase", "expand"])
+        .await;
+    assert_eq!(ran.code, 0, "{ran:?}");
 }
 
 #[tokio::test]
