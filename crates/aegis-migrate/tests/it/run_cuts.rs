@@ -218,3 +218,39 @@ async fn mg_08_and_mg_10_a_runner_that_is_gone_in_the_middle_of_a_statement_is_g
     .await;
     crate::run::held(&db, Duration::from_secs(5)).await.unwrap();
 }
+
+#[tokio::test]
+async fn a_fresh_database_stays_fresh_through_kills_until_a_run_has_ended_whole() {
+    let set = set(
+        "CREATE SCHEMA app;\nCREATE TABLE app.t (a int);\nCREATE INDEX i ON app.t (a);",
+        Some("CREATE INDEX CONCURRENTLY j ON app.t (a);"),
+    );
+    for killed_behind in 1..=3 {
+        let db = TestDb::empty().await;
+        let mut mine = crate::run::held(&db, BOUND).await.unwrap();
+        let reached = tokio::sync::Notify::new();
+        let mut applied = 0;
+        let mut told = |event: &serde_json::Value| {
+            applied += i32::from(event["state"] == "applied");
+            if applied == killed_behind {
+                reached.notify_one();
+            }
+        };
+        let ladder = ladder();
+        tokio::select! {
+            biased;
+            () = reached.notified() => {}
+            done = run(&mut mine, &set, Phase::Expand, &ladder, &mut told) => {
+                panic!("it was not killed: {done:?}");
+            }
+        }
+        drop(mine);
+        let next = ran(&db, &set, Phase::Expand).await.unwrap();
+        assert!(next.fresh, "{killed_behind}: {next:?}");
+        let indexes = "SELECT count(*) FROM pg_indexes WHERE schemaname = 'app'";
+        let there: i64 = db.admin.query_one(indexes, &[]).await.unwrap().get(0);
+        assert_eq!(there, 2, "{killed_behind}");
+        let last = ran(&db, &set, Phase::Expand).await.unwrap();
+        assert!(!last.fresh, "{killed_behind}: {last:?}");
+    }
+}
