@@ -1,6 +1,6 @@
 //! What runs inside: DO blocks, and functions of the set that a SELECT or CALL runs.
 
-use super::world::World;
+use super::world::{Entered, World};
 use super::{Found, files, statement_of, volatility};
 use crate::class::Class;
 use crate::form::{Body, Form};
@@ -118,8 +118,10 @@ fn enter(
     transaction: usize,
     found: &mut Found,
 ) -> bool {
-    let Some(body) = world.enter(name) else {
-        return false;
+    let body = match world.enter(name) {
+        Entered::Unknown => return false,
+        Entered::Before => return true,
+        Entered::Now(body) => body,
     };
     run(world, &body, transaction, found);
     world.leave();

@@ -195,6 +195,8 @@ fn is_long(world: &World<'_>, statement: &Statement) -> bool {
         Form::CreateMaterializedView { .. } | Form::CreateTableAs { .. } => {
             statement.copies.iter().any(is_large)
         }
+        // Its query runs anew, whoever may read meanwhile.
+        Form::RefreshMaterializedView { view, .. } => is_large(view),
         Form::Select { calls, .. } => sleeps(calls),
         Form::Do { body } => {
             sleeps(&body.calls) || body.statements.iter().any(|one| is_long(world, one))

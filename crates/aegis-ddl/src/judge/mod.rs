@@ -12,6 +12,7 @@ mod index;
 mod objects;
 mod partition;
 mod rights;
+mod session;
 mod signature;
 mod table;
 mod types;
@@ -134,6 +135,7 @@ fn judged(files: &[SourceFile], context: &Context<'_>) -> Report {
             let at = boundaries.of(statement);
             world.together = boundaries.are_together();
             let mut found = Found::default();
+            world.runs_nothing_yet();
             statement_of(&mut world, statement, at, false, &mut found);
             boundaries.judge(&world, statement, &mut found);
             for made in again::made_by(std::slice::from_ref(statement), &world).keys() {

@@ -1,7 +1,7 @@
 //! Every statement but ALTER TABLE, and which room judges which.
 
 use super::world::{self, World};
-use super::{Found, alter, body, data, dropped, index, rights, table, user_type, view};
+use super::{Found, alter, body, data, dropped, index, rights, session, table, user_type, view};
 use crate::class::Class;
 use crate::form::{Form, ObjectKind};
 use crate::lock::LockMode;
@@ -22,6 +22,7 @@ pub(super) fn judge(
     match &statement.form {
         Form::CreateTable(table) => table::create(world, table, found),
         Form::AlterTable { table, actions } => {
+            view::options(world, &statement.plain, found);
             alter::judge(world, table, actions, transaction, found);
         }
         Form::CreateIndex(index) => index::create(world, index, found),
@@ -62,15 +63,21 @@ pub(super) fn judge(
                     | ObjectKind::Policy
                     | ObjectKind::Statistics
             );
+            let of_column = matches!(kind, ObjectKind::View | ObjectKind::MaterializedView)
+                && !statement.plain.to_ascii_lowercase().contains(" rename to ");
             if world.is_live(name) && !harmless && !world.is_new_type(name) {
+                let of = if of_column { "a column of the" } else { "the" };
                 breaks(
                     found,
                     "rename",
                     format!(
-                        "the {} {name} has another name from the next moment on",
+                        "{of} {} {name} has another name from the next moment on",
                         kind.word()
                     ),
                 );
+            }
+            if of_column {
+                world.said_view(name, None);
             }
         }
         Form::SetSchema { kind, name } => {
@@ -201,6 +208,9 @@ pub(super) fn judge(
             value: Some(schema),
             ..
         } if name == "search_path" => world.searches(schema),
+        Form::Set { name, .. } if name == "session_replication_role" => {
+            session::replication_role(world, &statement.plain, found);
+        }
         Form::CreateStatistics
         | Form::CreateExtension { .. }
         | Form::CommentOn
@@ -209,7 +219,10 @@ pub(super) fn judge(
         | Form::CreateOther { .. }
         | Form::Set { .. }
         | Form::TransactionControl { .. } => {}
-        Form::AlterOther { kind, what } => alter_other(*kind, what, &statement.plain, found),
+        Form::AlterOther { kind, what } => {
+            view::options(world, &statement.plain, found);
+            alter_other(*kind, what, &statement.plain, found);
+        }
         Form::Do { body } => body::run(world, body, transaction, found),
         Form::Call { procedure } => body::call(world, procedure, transaction, found),
         Form::Insert { into, source } => data::insert(world, into, source, found),
@@ -250,6 +263,7 @@ pub(super) fn judge(
             }
         }
         Form::Select { locks_rows, calls } => {
+            session::select(world, calls, &statement.plain, found);
             body::select(world, calls, *locks_rows, transaction, found);
         }
         Form::LockTable { tables, mode } => {

@@ -229,6 +229,21 @@ impl Shape {
             modifiers: name.modifiers.clone(),
             array: name.array,
         }
+        .plain()
+    }
+
+    /// Of times 6 is what they have without a number, and of numeric 0 is the scale. An array is written anew even then.
+    fn plain(mut self) -> Self {
+        let timed = ["time", "interval"]
+            .iter()
+            .any(|word| self.base.starts_with(word));
+        if !self.array && timed && self.modifiers == [6] {
+            self.modifiers.clear();
+        }
+        if !self.array && self.base == "numeric" && self.modifiers.len() == 1 {
+            self.modifiers.push(0);
+        }
+        self
     }
 
     /// `timestamp(3) without time zone`, `numeric(10,2)`, `text[]`.
@@ -250,6 +265,7 @@ impl Shape {
             modifiers,
             array,
         }
+        .plain()
     }
 }
 
@@ -279,6 +295,14 @@ mod tests {
             ("numeric(10,2)", "numeric(12,2)"),
             ("numeric(10,2)", "numeric"),
             ("timestamp(3) without time zone", "timestamp(6)"),
+            ("timestamp without time zone", "timestamp(6)"),
+            ("timestamp(6) without time zone", "timestamp"),
+            ("timestamp with time zone", "timestamptz(6)"),
+            ("time without time zone", "time(6)"),
+            ("time with time zone", "timetz(6)"),
+            ("interval", "interval(6)"),
+            ("numeric(10,0)", "numeric(10)"),
+            ("numeric(10)", "numeric(12,0)"),
             ("interval(3)", "interval"),
             ("cidr", "inet"),
             ("bit varying(3)", "varbit(5)"),
@@ -290,6 +314,7 @@ mod tests {
         let indexes = [
             ("timestamp without time zone", "timestamptz"),
             ("timestamp with time zone", "timestamp"),
+            ("timestamp(6) with time zone", "timestamp"),
             ("integer", "oid"),
         ];
         for (from, text) in indexes {
@@ -304,6 +329,8 @@ mod tests {
             ("character(3)", "char(5)"),
             ("json", "jsonb"),
             ("integer[]", "bigint[]"),
+            ("timestamp without time zone[]", "timestamp(6)[]"),
+            ("timestamp without time zone", "timestamp(3)"),
         ];
         for (from, text) in rewrite {
             assert_eq!(change(from, &to(text)), Effect::Rewrite, "{from} to {text}");

@@ -75,7 +75,19 @@ fn plpgsql(body: &squawk_syntax::plpgsql::Plpgsql) -> Body {
                     read.unread.push(format!("dynamic SQL: {text}"));
                 }
             }
-            K::PLPGSQL_PERFORM_STMT => read.calls.extend(tree::expression(&node).calls),
+            K::PLPGSQL_PERFORM_STMT => {
+                read.calls.extend(tree::expression(&node).calls);
+                // What these set stands in their arguments.
+                let text = tree::text(&node);
+                if let Some((_, rest)) = text.split_once(char::is_whitespace)
+                    && ["set_config", "setval"]
+                        .iter()
+                        .any(|one| rest.contains(one))
+                    && let Ok(statements) = inner(&format!("SELECT {rest}"))
+                {
+                    read.statements.extend(statements);
+                }
+            }
             K::PLPGSQL_CALL_STMT => {
                 read.unread
                     .push(format!("what {} does", tree::words(&node, 2)));

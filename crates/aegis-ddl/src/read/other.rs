@@ -307,7 +307,12 @@ fn alter(node: &SyntaxNode, of: &str) -> Form {
     let renames = node
         .children()
         .any(|child| format!("{:?}", child.kind()).ends_with("RENAME_TO"))
-        || text.contains(" rename to ");
+        || text.contains(" rename to ")
+        // RENAME COLUMN a TO b, or without the word COLUMN.
+        || matches!(kind, ObjectKind::View | ObjectKind::MaterializedView)
+            && node
+                .children()
+                .any(|child| format!("{:?}", child.kind()).starts_with("RENAME_"));
     if renames {
         let on = tree::child(node, K::ON_TABLE)
             .or_else(|| tree::child(node, K::ON_RELATION))

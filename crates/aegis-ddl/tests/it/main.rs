@@ -5,6 +5,7 @@
 )]
 
 mod borders;
+mod calls;
 mod classes;
 mod expand;
 mod history;

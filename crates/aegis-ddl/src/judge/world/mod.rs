@@ -51,6 +51,8 @@ pub(in crate::judge) struct World<'a> {
     steady: BTreeMap<Name, bool>,
     /// Functions whose bodies are being judged.
     running: Vec<Name>,
+    /// Functions whose bodies this statement has been judged by already.
+    entered: BTreeSet<Name>,
     /// Columns that this deployment added.
     added: BTreeSet<(Name, String)>,
     /// Columns of views that the set made; none: not known.
@@ -82,6 +84,16 @@ pub(in crate::judge) struct World<'a> {
     pub(in crate::judge) together: bool,
     /// Whether this statement says ONLY of its table.
     pub(in crate::judge) only: bool,
+}
+
+/// A function that a statement runs.
+pub(in crate::judge) enum Entered {
+    /// The set made none of this name, or it is the one that is being judged.
+    Unknown,
+    /// This statement ran it before.
+    Before,
+    /// This is to be judged, then left.
+    Now(crate::form::Body),
 }
 
 /// What the set itself said of a table.
@@ -149,6 +161,7 @@ impl<'a> World<'a> {
             bodies: BTreeMap::new(),
             steady: BTreeMap::new(),
             running: Vec::new(),
+            entered: BTreeSet::new(),
             added: BTreeSet::new(),
             views: BTreeMap::new(),
             views_to_come: BTreeMap::new(),
@@ -223,15 +236,32 @@ impl<'a> World<'a> {
         self.bodies.insert(name, body.clone());
     }
 
-    /// The body of a function that the set made, unless it is the one that is being judged.
-    pub(in crate::judge) fn enter(&mut self, name: &QualifiedName) -> Option<crate::form::Body> {
+    /// A statement begins: it has run no function yet.
+    pub(in crate::judge) fn runs_nothing_yet(&mut self) {
+        self.entered.clear();
+    }
+
+    /// A function that a statement runs. Its body is given once in a statement: what it does there is told then.
+    pub(in crate::judge) fn enter(&mut self, name: &QualifiedName) -> Entered {
+        /// Functions that run one another, as far as they are followed: the judge goes down as deep.
+        const DEPTH_MAX: usize = 100;
         let name = self.name(name);
         if self.running.contains(&name) {
-            return None;
+            return Entered::Unknown;
         }
-        let body = self.bodies.get(&name)?.clone();
+        let Some(body) = self.bodies.get(&name) else {
+            return Entered::Unknown;
+        };
+        if self.entered.contains(&name) {
+            return Entered::Before;
+        }
+        if self.running.len() >= DEPTH_MAX {
+            return Entered::Unknown;
+        }
+        let body = body.clone();
+        self.entered.insert(name.clone());
         self.running.push(name);
-        Some(body)
+        Entered::Now(body)
     }
 
     pub(in crate::judge) fn leave(&mut self) {
