@@ -94,13 +94,18 @@ pub struct Status {
 #[non_exhaustive]
 pub enum ControlError {
     /// There is no such job.
-    #[error("no backfill of {change} has begun in this database")]
+    #[error(
+        "no backfill of {change} has begun in this database; next: `aegis migrate backfill run {change}`"
+    )]
     NoJob {
         /// The change.
         change: String,
     },
     /// It stands elsewhere.
-    #[error("the backfill of {change} is {state}: it cannot be told to {command}")]
+    #[error(
+        "the backfill of {change} is {state}: it cannot be told to {command}{}",
+        instead(state, command)
+    )]
     NotNow {
         /// The change.
         change: String,
@@ -112,6 +117,15 @@ pub enum ControlError {
     /// The database.
     #[error(transparent)]
     Database(#[from] tokio_postgres::Error),
+}
+
+/// What may be told instead.
+fn instead(state: &str, command: &str) -> &'static str {
+    if state == "done" && command == Command::Retry.name() {
+        "; `retry --restart` runs it again, from the first row on"
+    } else {
+        ""
+    }
 }
 
 /// Tells a job. True: it moved; false: it stood so already.
@@ -234,4 +248,37 @@ fn read(row: &Row) -> Result<Status, tokio_postgres::Error> {
         state,
         progress,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_told_names_what_can() {
+        let says = |state: &str, command: Command| {
+            let (change, state) = ("c".to_owned(), state.to_owned());
+            ControlError::NotNow {
+                change,
+                state,
+                command: command.name(),
+            }
+            .to_string()
+        };
+        let done = says("done", Command::Retry);
+        assert!(done.contains("`retry --restart` runs it again"), "{done}");
+        for (state, command) in [("done", Command::Cancel), ("running", Command::Retry)] {
+            let plain = says(state, command);
+            assert!(!plain.contains("--restart"), "{plain}");
+        }
+        // A second restart finds no job any more: the first has taken it away.
+        let none = ControlError::NoJob {
+            change: "c".to_owned(),
+        };
+        let none = none.to_string();
+        assert!(
+            none.contains("next: `aegis migrate backfill run c`"),
+            "{none}"
+        );
+    }
 }

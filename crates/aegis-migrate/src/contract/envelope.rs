@@ -59,15 +59,31 @@ pub enum EnvelopeError {
         /// What is needed.
         wanted: &'static str,
     },
-    /// Nobody in the keyring signed it.
+    /// Nobody of `approvers.toml` signed it.
     #[error(
-        "{what} has no valid signature of anybody in the keyring (it names {named}); nobody vouches for it"
+        "{what} has no valid signature of anybody in {file}, which names {people} (it says that it is of {named}); nobody vouches for it"
     )]
     NobodyKnown {
         /// The file.
         what: String,
+        /// Who may say what.
+        file: String,
+        /// The names in that.
+        people: String,
         /// The names in the envelope.
         named: String,
+    },
+    /// A key of nobody in `approvers.toml`.
+    #[error(
+        "{what} is the key of nobody in {file}, which names {people}; sign with the key of one of them, or add yours: `openssl pkey -in {what} -pubout`"
+    )]
+    UnknownKey {
+        /// The key's file.
+        what: String,
+        /// Who may say what.
+        file: String,
+        /// The names in that.
+        people: String,
     },
     /// A key that cannot be used.
     #[error(
@@ -198,21 +214,27 @@ impl Envelope {
             }
         }
         if signers.is_empty() {
-            let named: Vec<_> = self
-                .signatures
-                .iter()
-                .map(|one| one.keyid.as_str())
-                .collect();
+            let (file, people) = (keyring.file().to_owned(), keyring.names());
+            let named = self.signatures.iter().map(|one| one.keyid.as_str());
+            let named: Vec<_> = named.filter(|name| !name.is_empty()).collect();
+            let (what, named) = (what.to_owned(), listed(&named));
             return Err(EnvelopeError::NobodyKnown {
-                what: what.to_owned(),
-                named: if named.is_empty() {
-                    "nobody".to_owned()
-                } else {
-                    named.join(", ")
-                },
+                what,
+                file,
+                people,
+                named,
             });
         }
         Ok((payload, signers.into_iter().collect()))
+    }
+}
+
+/// Names, or that there are none.
+pub(super) fn listed(names: &[&str]) -> String {
+    if names.is_empty() {
+        "nobody".to_owned()
+    } else {
+        names.join(", ")
     }
 }
 

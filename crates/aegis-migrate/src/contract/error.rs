@@ -11,6 +11,7 @@ use super::keyring::KeyringError;
 use super::ready::Lack;
 use crate::ledger::LedgerError;
 use crate::run::RunError;
+use crate::run::lost::{is_lost_below, whole_of};
 
 /// Why nothing was changed, or nothing more.
 #[derive(Debug, thiserror::Error)]
@@ -81,9 +82,15 @@ fn lacking(lacks: &[Lack]) -> String {
 }
 
 impl ContractError {
+    /// With everything below it, each said once; a lost connection as the runner tells it.
+    pub fn whole(&self) -> String {
+        whole_of(self)
+    }
+
     /// The exit code of the design page.
     pub fn exit_code(&self) -> u8 {
         match self {
+            lost if is_lost_below(lost) => 17,
             Self::None(_)
             | Self::Keyring(_)
             | Self::Envelope(EnvelopeError::Key { .. })

@@ -89,7 +89,10 @@ impl Fact {
         Some(Block {
             need: self.need,
             why,
-            way_out: self.need.way_out(),
+            way_out: match self.standing {
+                Standing::Shown | Standing::Inconclusive | Standing::Missing => self.need.look_on(),
+                _ => self.need.way_out(),
+            },
         })
     }
 
@@ -159,6 +162,31 @@ mod tests {
         assert!(carries(excluded, None));
         for standing in [Standing::Refuted, Standing::Inconclusive, Standing::Missing] {
             assert!(!carries(standing, Some("2026-11-30T10:00:00Z")));
+        }
+    }
+
+    #[test]
+    fn only_what_was_seen_not_to_hold_sends_somebody_to_look_for_who_it_is() {
+        let now: Timestamp = "2026-11-30T10:00:00Z".parse().unwrap();
+        for need in [Need::Sightings, Need::Clients, Need::Workers, Need::Tasks] {
+            let way_out = |standing, at| {
+                let fact = Fact {
+                    need,
+                    ..fact(standing, at)
+                };
+                fact.blocks(now).unwrap().way_out
+            };
+            for standing in [Standing::Inconclusive, Standing::Missing] {
+                let longer = way_out(standing, Some("2026-11-30T10:00:00Z"));
+                assert!(longer.starts_with("observe longer"), "{need}: {longer}");
+            }
+            let stale = way_out(Standing::Shown, Some("2026-11-30T09:00:00Z"));
+            assert!(stale.starts_with("observe longer"), "{need}: {stale}");
+            let refuted = way_out(Standing::Refuted, Some("2026-11-30T10:00:00Z"));
+            assert!(
+                refuted.contains("then observe again") || refuted.contains("and observe again"),
+                "{need}: {refuted}"
+            );
         }
     }
 

@@ -4,7 +4,7 @@
 use jiff::SignedDuration;
 use serde::Deserialize;
 
-use super::envelope::{EnvelopeError, PublicKey};
+use super::envelope::{EnvelopeError, PublicKey, listed};
 use super::need::Need;
 
 /// What a person may sign.
@@ -43,6 +43,7 @@ pub struct Exclusion {
 /// The rules of one environment.
 #[derive(Debug, Clone)]
 pub struct Keyring {
+    file: String,
     environment: String,
     approvals: usize,
     bundle_age: SignedDuration,
@@ -158,12 +159,24 @@ impl Keyring {
             )));
         }
         Ok(Self {
+            file: file.to_owned(),
             environment: read.environment,
             approvals: read.approvals,
             bundle_age: SignedDuration::from_secs(read.bundle_max_age_s.into()),
             people,
             exclusions: read.exclude,
         })
+    }
+
+    /// The file, as errors name it.
+    pub fn file(&self) -> &str {
+        &self.file
+    }
+
+    /// Everybody's name, in words.
+    pub fn names(&self) -> String {
+        let names: Vec<&str> = self.people.iter().map(|one| one.name.as_str()).collect();
+        listed(&names)
     }
 
     /// The environment that it is for.
@@ -201,6 +214,7 @@ impl Keyring {
     /// The rules where none can be read: nothing is excluded, and nobody may sign anything.
     pub fn absent() -> Self {
         Self {
+            file: "approvers.toml".to_owned(),
             environment: String::new(),
             approvals: 1,
             bundle_age: SignedDuration::from_secs(default_bundle_age_s().into()),

@@ -78,7 +78,20 @@ impl Need {
         !matches!(self, Self::Pods | Self::Cronjobs | Self::RollbackWindow)
     }
 
-    /// What to do when it is missing.
+    /// What to do when it was not seen for long enough, not now, or not at all: there is nobody to move, only to look.
+    pub const fn look_on(self) -> &'static str {
+        match self {
+            Self::Sightings | Self::Clients => {
+                "observe longer, until the time is full: `aegis migrate contract observe ID`"
+            }
+            Self::Workers | Self::Tasks => {
+                "observe longer, until the time is full: `aegis migrate contract observe ID`; where the engine has a database of its own, attest it or exclude it in approvers.toml"
+            }
+            _ => self.way_out(),
+        }
+    }
+
+    /// What to do when it was seen not to hold.
     pub const fn way_out(self) -> &'static str {
         match self {
             Self::Reconciled => "reconcile after the switch to new writes, until it counts zero",

@@ -103,6 +103,14 @@ pub async fn told_the_old_side(
     if (stands.reads, stands.writes) == (Side::New, Side::New) && counts {
         return Ok(None);
     }
+    if let (Side::New, Side::New, Some(last)) = (stands.reads, stands.writes, &stands.last) {
+        let why = format!(
+            "both are new, but that counts from {} on (cache_ttl_ms): until then an application may still go by the move before",
+            last.counts_from
+        );
+        let way_out = format!("wait {} s, then close again", last.counts_in_s);
+        return Ok(Some(Lack::new("switch", why, way_out)));
+    }
     let when = stands
         .last
         .filter(|last| !last.counts)

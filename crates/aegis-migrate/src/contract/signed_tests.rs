@@ -160,6 +160,12 @@ fn a_stranger_a_changed_payload_and_a_borrowed_name_do_not_count() {
     ]);
     let why = judged(&[signed(&approval(), &eve)], &keyring).unwrap_err();
     assert!(why.contains("nobody vouches"), "{why}");
+    assert!(
+        why.contains(
+            "anybody in approvers.toml, which names ana, bo, cy (it says that it is of cy)"
+        ),
+        "{why}"
+    );
 
     let (name, mut changed) = signed(&approval(), &bo);
     let mut other = approval();

@@ -50,7 +50,13 @@ pub async fn close(
     let change = set.changes.get(id).ok_or_else(none)?;
     let subject = Subject::of(change).ok_or_else(none)?;
     let who = held.who.clone();
+    let dev = held.ledger.dev;
     let client = &mut held.session.client;
+    let recorded = recorded(client)
+        .await
+        .map_err(|error| ContractError::Unsafe(error.to_string()))?;
+    let stands = standing(set, &recorded);
+    crate::run::contract::unedited(&stands, dev)?;
     if let Some(found) = Attempt::find(client, &subject.id).await? {
         if let Some(at) = found.done_at {
             let change = subject.id;
@@ -68,10 +74,6 @@ pub async fn close(
         id: id.clone(),
         phase: Phase::Contract,
     };
-    let recorded = recorded(client)
-        .await
-        .map_err(|error| ContractError::Unsafe(error.to_string()))?;
-    let stands = standing(set, &recorded);
     if let Some(missing) = stands
         .missing(Phase::Contract)
         .find(|missing| missing.for_line == at)

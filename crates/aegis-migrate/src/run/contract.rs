@@ -29,7 +29,7 @@ use crate::lock::LockLine;
 use crate::mutex::Held;
 use crate::plan::{Verify, verify};
 use crate::set::Set;
-use crate::standing::{recorded, standing};
+use crate::standing::{Standing, recorded, standing};
 
 /// What somebody brings who runs a contract.
 #[derive(Debug, Clone, Copy)]
@@ -326,13 +326,7 @@ async fn ready<'a>(
     };
     let client = &held.session.client;
     let stands = standing(set, &recorded(client).await.map_err(baseline)?);
-    let edited: Vec<String> = stands
-        .edited()
-        .map(|line| line.line.at.to_string())
-        .collect();
-    if !edited.is_empty() && !held.ledger.dev {
-        return Err(RunError::Edited(edited.join(", ")).into());
-    }
+    unedited(&stands, held.ledger.dev)?;
     if stands.of(&at).is_some_and(crate::standing::State::is_done) {
         return Ok((None, change));
     }
@@ -343,6 +337,36 @@ async fn ready<'a>(
         Some(missing) => Err(RunError::Requires(Box::new(missing.clone())).into()),
         None => Ok((Some(line), change)),
     }
+}
+
+/// Refuses a folder whose applied lines are not what was applied: no verb of a contract goes by it.
+///
+/// # Errors
+/// [`RunError::Edited`], exit code 11.
+pub(crate) fn unedited(stands: &Standing, dev: bool) -> Result<(), RunError> {
+    let edited: Vec<String> = stands
+        .edited()
+        .map(|line| line.line.at.to_string())
+        .collect();
+    if edited.is_empty() || dev {
+        return Ok(());
+    }
+    Err(RunError::Edited(edited.join(", ")))
+}
+
+/// [`unedited`] of the application's ledger, as it stands now.
+///
+/// # Errors
+/// [`RunError::Edited`], or the database's.
+pub async fn goes_by_what_was_applied(
+    client: &Client,
+    set: &Set,
+    dev: bool,
+) -> Result<(), RunError> {
+    unedited(
+        &standing(set, &recorded(client).await.map_err(baseline)?),
+        dev,
+    )
 }
 
 /// Whether the statements of a contract stand in an order in which they can run: it is known before the door shuts.

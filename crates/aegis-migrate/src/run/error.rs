@@ -197,22 +197,7 @@ pub enum RunError {
 impl RunError {
     /// With everything below it, each said once.
     pub fn whole(&self) -> String {
-        let mut text = self.to_string();
-        let mut below = std::error::Error::source(self);
-        while let Some(cause) = below {
-            let said = cause.to_string();
-            if !text.contains(&said) {
-                text.push_str(": ");
-                text.push_str(&said);
-            }
-            below = cause.source();
-        }
-        if self.is_lost() {
-            return format!(
-                "the connection was lost; no statement and no COMMIT was in the air, and what was done is in the ledger. Run again: {text}"
-            );
-        }
-        text
+        super::lost::whole_of(self)
     }
 
     /// Whether the connection was lost where nothing was in the air that could be half done.

@@ -30,7 +30,7 @@ pub(crate) fn is_lost(error: &tokio_postgres::Error) -> bool {
 }
 
 /// Whether a session is gone, by what is below an error.
-pub(super) fn is_lost_below(error: &(dyn std::error::Error + 'static)) -> bool {
+pub(crate) fn is_lost_below(error: &(dyn std::error::Error + 'static)) -> bool {
     let mut next = Some(error);
     while let Some(one) = next {
         if one
@@ -42,6 +42,26 @@ pub(super) fn is_lost_below(error: &(dyn std::error::Error + 'static)) -> bool {
         next = one.source();
     }
     false
+}
+
+/// An error with everything below it, each said once. Of a lost connection first that nothing was in the air.
+pub(crate) fn whole_of(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut below = error.source();
+    while let Some(cause) = below {
+        let said = cause.to_string();
+        if !text.contains(&said) {
+            text.push_str(": ");
+            text.push_str(&said);
+        }
+        below = cause.source();
+    }
+    if is_lost_below(error) {
+        return format!(
+            "the connection was lost; no statement and no COMMIT was in the air, and what was done is in the ledger. Run again: {text}"
+        );
+    }
+    text
 }
 
 /// What the other side said last.

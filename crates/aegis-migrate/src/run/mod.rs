@@ -405,7 +405,8 @@ async fn of_line(
     let compatible = change.overrides(phase);
     let verify = verify(change, phase).map_err(|problem| RunError::Folder(problem.into()))?;
     // Whoever takes an application or a tenant in makes its schema, or an earlier line does, which has run by now.
-    ready::reachable(&mut held.session.client, change, phase, fresh).await?;
+    let is_first = steps.is_empty() && **applied == 0;
+    ready::reachable(held, change, phase, fresh, is_first).await?;
     if !fresh && !steps.iter().any(|step| step.at == line.at) {
         ready::beforehand(held, change, phase, server).await?;
     }

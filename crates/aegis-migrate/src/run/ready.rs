@@ -13,6 +13,7 @@ use crate::mutex::Held;
 use crate::plan::source;
 use crate::set::Set;
 use crate::shadow::makes_its_schema;
+use crate::standing::recorded;
 
 /// A phase that nobody has sealed would be passed over as if it were not there. A contract is sealed weeks after its change.
 pub(super) fn all_sealed(set: &Set) -> Result<(), RunError> {
@@ -38,11 +39,13 @@ pub(super) fn all_sealed(set: &Set) -> Result<(), RunError> {
 /// Whether the schema of a change is there for whoever executes it. A `search_path` whose first schema is missing would make things
 /// in the next one.
 pub(super) async fn reachable(
-    client: &mut Client,
+    held: &Held,
     change: &Change,
     phase: Phase,
     fresh: bool,
+    is_first: bool,
 ) -> Result<(), RunError> {
+    let client = &held.session.client;
     if makes_its_schema(change, phase) || fresh && is_opaque(change, phase) {
         return Ok(());
     }
@@ -59,8 +62,16 @@ pub(super) async fn reachable(
         (
             format!("the schema {schema} is not in this database"),
             format!(
-                "CREATE SCHEMA {}, or the first statement of a change does it",
-                quote(schema)
+                "CREATE SCHEMA {}, or the first statement of a change does it{}",
+                quote(schema),
+                if is_first
+                    && held.who.ledger == LedgerName::Application
+                    && has_nothing(client).await?
+                {
+                    WRONG_DATABASE
+                } else {
+                    ""
+                }
             ),
         )
     } else if may_use == Some(false) {
@@ -73,6 +84,14 @@ pub(super) async fn reachable(
     };
     let problem = Problem::of_file(format!("{}/change.toml", change.path), what, help);
     Err(RunError::Folder(problem.kind(Kind::Requires).into()))
+}
+
+/// What is told of a database in which nothing was run: perhaps another one was meant.
+const WRONG_DATABASE: &str = ". Nothing was run: of this tool only the ledger's tables are here, without a change (schema aegis_migrate); in a wrong database drop that schema";
+
+/// Whether the ledger knows no change, also none that was adopted.
+async fn has_nothing(client: &Client) -> Result<bool, RunError> {
+    Ok(recorded(client).await.map_err(super::baseline)?.is_empty())
 }
 
 /// Whether a phase holds what only the server can read: its schema may be made there.

@@ -71,6 +71,8 @@ pub struct LastMove {
     pub counts_from: Timestamp,
     /// Whether that time has come, by the database's clock.
     pub counts: bool,
+    /// Seconds until then, rounded up; 0 when it has come.
+    pub counts_in_s: i64,
 }
 
 /// A move that somebody wants.
@@ -203,6 +205,7 @@ pub async fn standing(client: &impl GenericClient, change: &str) -> Result<Stand
             at: row.try_get("at")?,
             counts_from: row.try_get("counts_from")?,
             counts: row.try_get("counts")?,
+            counts_in_s: row.try_get("counts_in_s")?,
         }),
     })
 }

@@ -6,6 +6,7 @@ use aegis_migrate::contract::keyring::Keyring;
 use aegis_migrate::contract::ready;
 use aegis_migrate::contract::subject::Subject;
 use aegis_migrate::contract::verbs::{self, Moved};
+use aegis_migrate::run::contract::goes_by_what_was_applied;
 use aegis_migrate::run::{Outcome, RunError};
 use aegis_migrate::structure::{Sealed, verify};
 use aegis_testkit::TestDb;
@@ -120,6 +121,15 @@ async fn the_door_shuts_when_everything_before_is_applied_and_nobody_is_told_the
         .await;
     let soon = close(&shop).await.unwrap_err();
     assert!(soon.to_string().contains("counts from"), "{soon}");
+    let said = soon.to_string();
+    let (_, wait) = said.split_once("wait ").unwrap();
+    let (seconds, then) = wait.split_once(' ').unwrap();
+    assert!(then.starts_with("s, then close again"), "{said}");
+    assert!(
+        (3000..=3600).contains(&seconds.parse::<i64>().unwrap()),
+        "{said}"
+    );
+    assert!(!said.contains("migrate switch"), "{said}");
     shop.sql("UPDATE aegis_migrate.switch SET cache_ttl_ms = 0")
         .await;
 
@@ -147,6 +157,34 @@ async fn the_door_shuts_when_everything_before_is_applied_and_nobody_is_told_the
     assert_eq!(close(&shop).await.unwrap().attempt, 2);
     let floor = "SELECT min_schema::bigint FROM aegis_migrate.ledger";
     assert_eq!(shop.number(floor).await, 3);
+    shop.end().await;
+}
+
+#[tokio::test]
+async fn a_line_that_was_edited_after_it_was_applied_is_refused_by_every_verb() {
+    let shop = Shop::ready(DROP).await;
+    let edit = format!(
+        "UPDATE aegis_migrate.phase SET line_sha256 = md5('x') || md5('y') WHERE change = '{ID}' AND phase = 'expand'"
+    );
+    let kept = "SELECT line_sha256 FROM aegis_migrate.phase WHERE phase = 'expand' AND change = $1";
+    let row = shop.db.admin.query_one(kept, &[&ID]).await.unwrap();
+    let was: String = row.get(0);
+    shop.sql(&edit).await;
+    let error = close(&shop).await.unwrap_err();
+    assert_eq!(error.exit_code(), 11, "{error}");
+    let back = format!(
+        "UPDATE aegis_migrate.phase SET line_sha256 = '{was}' WHERE change = '{ID}' AND phase = 'expand'"
+    );
+    shop.sql(&back).await;
+    close(&shop).await.unwrap();
+    shop.sql(&edit).await;
+    // Also of a door that is shut already, and for the verbs that hold no mutex.
+    let error = close(&shop).await.unwrap_err();
+    assert_eq!(error.exit_code(), 11, "{error}");
+    let asked = goes_by_what_was_applied(&shop.db.admin, &shop.set, false).await;
+    assert_eq!(asked.unwrap_err().exit_code(), 11);
+    let error = shop.run(&shop.approved().await).await.unwrap_err();
+    assert_eq!(error.exit_code(), 11, "{error}");
     shop.end().await;
 }
 

@@ -9,6 +9,7 @@ use aegis_migrate::contract::envelope::Envelope;
 use aegis_migrate::contract::error::ContractError;
 use aegis_migrate::contract::need::Need;
 use aegis_migrate::contract::verbs;
+use aegis_migrate::run::contract::{self, Brought};
 use aegis_migrate::run::{Ladder, Outcome};
 use aegis_migrate::structure::{Sealed, verify};
 use aegis_testkit::wait_until;
@@ -388,6 +389,33 @@ async fn a_contract_that_was_killed_between_its_steps_goes_on_with_the_same_appr
         (shop.old_side().await, shop.steps().await),
         ((false, false), 5)
     );
+    shop.end().await;
+}
+
+#[tokio::test]
+async fn a_session_that_is_lost_with_nothing_in_the_air_ends_as_the_runner_s_does() {
+    let shop = Shop::shown(DROP).await;
+    let (id, keyring, envelopes) = (id(), shop.keyring(), shop.approved().await);
+    let mut held = shop.held().await;
+    shop.sql(&format!(
+        "SELECT pg_terminate_backend({})",
+        held.session.pid
+    ))
+    .await;
+    let brought = Brought {
+        change: &id,
+        keyring: &keyring,
+        envelopes: &envelopes,
+    };
+    let ladder = Ladder::default();
+    let error = contract::run(&mut held, &shop.set, &brought, &ladder, &mut |_| {})
+        .await
+        .unwrap_err();
+    held.release().await;
+    assert_eq!(error.exit_code(), 17, "{}", error.whole());
+    assert!(error.whole().contains("Run again"), "{}", error.whole());
+    let ran = shop.run(&envelopes).await.unwrap();
+    assert_eq!(ran.outcome, Outcome::Applied);
     shop.end().await;
 }
 

@@ -15,14 +15,16 @@ use aegis_migrate::change::{Change, ChangeId, Problem, Problems};
 use aegis_migrate::contract::error::ContractError;
 use aegis_migrate::contract::keyring::Keyring;
 use aegis_migrate::contract::subject::Subject;
-use aegis_migrate::run::RunError;
+use aegis_migrate::ledger::{self, Ledger};
+use aegis_migrate::run::{RunError, contract as runner};
 use aegis_migrate::set::Set;
 use aegis_model::ErrorCode;
 use clap::{Args, Subcommand};
+use tokio_postgres::Client;
 
 use super::Place;
 use crate::exit::Exit;
-use crate::failure::{Failure, chain};
+use crate::failure::Failure;
 
 /// Below its help.
 pub(crate) const AFTER: &str = "In this order: close, observe, attest and approve, run. Each fact of [contract] evidence is shown, attested, excluded or \
@@ -118,10 +120,22 @@ pub(super) fn no_such(set: &Set, id: &ChangeId) -> Failure {
     Problems::from(problem).into()
 }
 
+/// The ledger, with what was applied as it stands in the folder; none where nothing was ever closed.
+async fn ledger_of(client: &Client, set: &Set) -> Result<Option<Ledger>, Failure> {
+    let found = ledger::find(client).await.map_err(of_run)?;
+    if let Some(ledger) = &found {
+        set.sealed()?;
+        runner::goes_by_what_was_applied(client, set, ledger.dev)
+            .await
+            .map_err(of_run)?;
+    }
+    Ok(found)
+}
+
 /// An error with its exit code and its page.
 fn failure(error: &ContractError) -> Failure {
     let code = error.exit_code();
-    let failure = Failure::new(Exit::Migrate(code), chain(error));
+    let failure = Failure::new(Exit::Migrate(code), error.whole());
     match code {
         11 => failure.with_code(ErrorCode::HISTORY_EDITED),
         18 => failure.with_code(ErrorCode::EVIDENCE),

@@ -24,7 +24,7 @@ use serde_json::json;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 use tokio_postgres::Client;
 
-use super::{failure, keyring, of_run, subject};
+use super::{failure, keyring, ledger_of, of_run, subject};
 use crate::commands::migrate::run::signalled;
 use crate::commands::migrate::{Place, connect_to_write};
 use crate::exit::Exit;
@@ -69,11 +69,7 @@ pub(super) async fn run(
     let set = Set::read(&place.dir)?;
     let subject = subject(&set, &arguments.id)?;
     let mut client = session(place).await?;
-    if aegis_migrate::ledger::find(&client)
-        .await
-        .map_err(of_run)?
-        .is_none()
-    {
+    if ledger_of(&client, &set).await?.is_none() {
         let change = subject.id.clone();
         return Err(failure(&AttemptError::NotClosed { change }.into()));
     }

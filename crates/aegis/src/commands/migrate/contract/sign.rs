@@ -9,7 +9,7 @@ use aegis_migrate::change::{ChangeId, Phase, PhaseOf};
 use aegis_migrate::contract::approval::{self, Approval};
 use aegis_migrate::contract::attempt::Attempt;
 use aegis_migrate::contract::bundle::{self, Attestation, open_attestation};
-use aegis_migrate::contract::envelope::{Envelope, Signer};
+use aegis_migrate::contract::envelope::{Envelope, EnvelopeError, Signer};
 use aegis_migrate::contract::error::ContractError;
 use aegis_migrate::contract::keyring::{Keyring, May};
 use aegis_migrate::contract::need::Need;
@@ -21,7 +21,7 @@ use clap::Args;
 use jiff::Timestamp;
 use serde_json::json;
 
-use super::{failure, keyring, of_run, read, subject};
+use super::{failure, keyring, ledger_of, of_run, read, subject};
 use crate::commands::migrate::{Place, connect, connect_to_write};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -96,7 +96,7 @@ pub(super) async fn attest(
         return Err(Failure::new(Exit::Migrate(2), why));
     }
     let client = connect_to_write(place.database.direct()?).await?;
-    let attempt = attempt(&client, &subject.id).await?;
+    let attempt = attempt(&client, &set, &subject.id).await?;
     let attestation = Attestation {
         change: subject.id.clone(),
         environment: keyring.environment().to_owned(),
@@ -149,7 +149,7 @@ pub(super) async fn approve(
     let line = set.lock.line(&at).ok_or_else(|| not_sealed(&at))?;
     let keyring = keyring(approvers)?;
     let client = connect(place.database.direct()?).await?;
-    let attempt = attempt(&client, &subject.id).await?;
+    let attempt = attempt(&client, &set, &subject.id).await?;
     let ledger = ledger::find(&client)
         .await
         .map_err(of_run)?
@@ -296,17 +296,26 @@ pub(super) fn sign(
     let refuse = |error: ContractError| failure(&error);
     let signer = Signer::from_pem("", &pem, &named).map_err(|error| refuse(error.into()))?;
     let mut envelope = signer.sign(kind, payload);
-    let (_, names) = envelope
-        .open(kind, keyring, &named)
-        .map_err(|error| refuse(error.into()))?;
+    let (_, names) = envelope.open(kind, keyring, &named).map_err(|error| {
+        refuse(match error {
+            EnvelopeError::NobodyKnown {
+                what, file, people, ..
+            } => EnvelopeError::UnknownKey { what, file, people }.into(),
+            other => other.into(),
+        })
+    })?;
     for (signature, name) in envelope.signatures.iter_mut().zip(names) {
         signature.keyid = name;
     }
     Ok(envelope)
 }
 
-async fn attempt(client: &tokio_postgres::Client, change: &str) -> Result<Attempt, Failure> {
-    if ledger::find(client).await.map_err(of_run)?.is_none() {
+async fn attempt(
+    client: &tokio_postgres::Client,
+    set: &Set,
+    change: &str,
+) -> Result<Attempt, Failure> {
+    if ledger_of(client, set).await?.is_none() {
         return Err(not_closed(change));
     }
     Attempt::under_way(client, change)
