@@ -34,6 +34,10 @@ const FAILED_ROWS_MAX: u32 = 1000;
 /// Rows that are read at once when failed ones are tried again.
 const FAILURES_AT_ONCE: i64 = 10_000;
 
+/// A runner that stands still inside a transaction, with locks on rows, is ended by the server: no writer waits longer for it. As the
+/// steps of a run have it; nothing but the server's answers is waited for inside a transaction.
+const STANDSTILL: &str = "SET idle_in_transaction_session_timeout = '3s'";
+
 struct Running<'a, 'p> {
     client: Client,
     ports: Ports<'p>,
@@ -60,6 +64,7 @@ pub(crate) async fn run(
     committed: &mut u64,
 ) -> Result<Report, JobError> {
     let mut client = (ports.connect)().await.map_err(JobError::Connect)?;
+    client.batch_execute(STANDSTILL).await?;
     lock(&client, &spec.change, ports.wait).await?;
     let taken = match begin(&mut client, spec, who, ports.at_pause).await? {
         Begun::Done(report) => {

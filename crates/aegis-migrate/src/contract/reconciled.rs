@@ -1,6 +1,7 @@
 //! What the last full pass says: for the switch that forward holds everywhere, for a contract that one direction does.
 //!
-//! Invariants: only the newest pass of a kind counts; a pass from before the trigger was changed, or from before new writes count,
+//! Invariants: only the newest pass of a kind counts; a pass that asked another question than the change does (its expressions or its
+//! query), one from before the trigger was changed, or from before new writes count,
 //! is no evidence; without the table of passes nothing is known, which is never "zero".
 
 use aegis_backfill::sync::TriggerState;
@@ -11,6 +12,7 @@ use super::fact::{Fact, Standing};
 use super::look::TARGET;
 use super::need::Need;
 use crate::change::Change;
+use crate::run::data;
 
 /// Which question a pass answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,6 +30,8 @@ pub struct Pass {
     pub started_at: Timestamp,
     /// Whether it counted nothing wrong.
     pub is_zero: bool,
+    /// The hash of what it asked.
+    pub asked_sha256: String,
     /// The trigger during it.
     pub trigger_sha256: Option<String>,
     /// What it counted, in words.
@@ -68,6 +72,10 @@ pub async fn fact(
         age_limit_s: i64::try_from(reconcile.max_age.0.as_secs()).unwrap_or(i64::MAX),
         detail,
     };
+    if !data::asked(change).is_ok_and(|asked| asked.sha256() == pass.asked_sha256) {
+        let why = "the last pass was made by another edition of this change, with other expressions or another query";
+        return Ok(known(Standing::Inconclusive, why.to_owned()));
+    }
     if !pass.is_zero {
         return Ok(known(Standing::Refuted, pass.counted));
     }
@@ -130,6 +138,7 @@ pub async fn newest(
     Ok(Some(Pass {
         started_at: row.try_get("started_at")?,
         is_zero: row.try_get("is_zero")?,
+        asked_sha256: row.try_get("asked_sha256")?,
         trigger_sha256: row.try_get("trigger_sha256")?,
         counted: format!(
             "{} missing, {} mismatching, {} orphaned{rows} at {lsn}",

@@ -6,6 +6,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use aegis_backfill::job::control;
 use aegis_backfill::job::{
     self, AtPause, BatchSize, Connecting, JobError, Ports, Report, Spec, Who, Write,
 };
@@ -13,12 +14,16 @@ use aegis_backfill::pass::{self, Asked, Count, What};
 use aegis_backfill::throttle::Limits;
 use aegis_catalog::Name;
 use serde_json::{Value, json};
+use tokio_postgres::Client;
 
-use super::{RunError, tell};
+use super::{RunError, baseline, tell};
 use crate::change::{CHANGE_FILE, Change, OnUnknown, Part, Throttle};
 use crate::ledger;
 use crate::mutex::Held;
 use crate::session::{Direct, SessionError};
+use crate::set::Set;
+use crate::standing::{Standing, recorded, standing};
+use crate::switch::{self, Side, SwitchError};
 
 /// Hears of progress.
 type Told<'a> = &'a mut (dyn FnMut(&Value) + Send);
@@ -78,13 +83,17 @@ pub(super) async fn run(
     let back = held.step_back().await;
     let event = done.map_err(|error| placed(change, error))?;
     back?;
+    let way_out = match wrong {
+        Some(_) => way_out(&held.session.client, change).await?,
+        None => String::new(),
+    };
     tell(&mut held.session.client, &held.who, told, event).await?;
     match wrong {
         None => Ok(()),
         Some(counted) => Err(RunError::NotZero {
             change: change.id.to_string(),
             counted,
-            way_out: way_out(change),
+            way_out,
         }),
     }
 }
@@ -111,7 +120,7 @@ impl Patience {
 /// Runs the backfill of a change to its end, in sessions of its own.
 ///
 /// # Errors
-/// See [`JobError`]; what was committed stays.
+/// See [`JobError`]; what was committed stays. [`RunError::Evidence`] when the new side is written, and the job is not done.
 pub async fn backfill(
     session: &Direct,
     change: &Change,
@@ -120,6 +129,11 @@ pub async fn backfill(
     told: Told<'_>,
 ) -> Result<Report, RunError> {
     let spec = spec(change)?;
+    let jobs = control::status(&session.client, Some(&spec.change)).await?;
+    // One that is done moves nothing.
+    if !jobs.iter().any(|job| job.state == "done") {
+        refuse_old_over_new(&session.client, &spec.change).await?;
+    }
     let again = session.again();
     let name = name("aegis backfill", who);
     let connect = move || -> Connecting {
@@ -164,16 +178,82 @@ pub async fn reconcile(
     Ok(pass::run(&mut session.client, &asked, who, told).await?)
 }
 
+/// How a folder stands beside what was applied; its rules are those that the trigger was made of.
+///
+/// # Errors
+/// [`RunError::Edited`] when an applied line has another hash here, but in a database of a developer.
+pub async fn applied(client: &Client, set: &Set) -> Result<Standing, RunError> {
+    let stands = standing(set, &recorded(client).await.map_err(baseline)?);
+    let edited: Vec<String> = stands
+        .edited()
+        .map(|line| line.line.at.to_string())
+        .collect();
+    let dev = ledger::find(client).await?.is_some_and(|ledger| ledger.dev);
+    if edited.is_empty() || dev {
+        Ok(stands)
+    } else {
+        Err(RunError::Edited(edited.join(", ")))
+    }
+}
+
+/// What to do with rows whose sides are unlike when the new side may be the newer one; none while programs write and read the old one.
+///
+/// # Errors
+/// The server's.
+pub async fn new_side_counts(client: &Client, id: &str) -> Result<Option<String>, RunError> {
+    let there = "SELECT to_regclass('aegis_migrate.switch') IS NOT NULL";
+    if !client.query_one(there, &[]).await?.try_get::<_, bool>(0)? {
+        return Ok(None);
+    }
+    let stands = switch::standing(client, id)
+        .await
+        .map_err(|error| match error {
+            SwitchError::Database(error) => RunError::Database(error),
+            other => RunError::Evidence(other.to_string()),
+        })?;
+    let waits = stands.last.as_ref().filter(|last| !last.counts);
+    if (stands.reads, stands.writes) == (Side::Old, Side::Old) && waits.is_none() {
+        return Ok(None);
+    }
+    let from = waits.map_or_else(String::new, |last| {
+        format!(", which counts from {}", last.counts_from)
+    });
+    let quoted = id.replace('\'', "''");
+    Ok(Some(format!(
+        "the switch of {id} reads {} and writes {}{from}: a row whose sides are unlike may have been written on its new side, and a backfill would write forward of the old side over it. \
+         Look at these rows (`aegis migrate reconcile {id}` names some). Where the new side is right, set the old one from [sync.backward] in a transaction with `SET LOCAL aegis_migrate.silent = '{quoted}'`. \
+         Only when the old side is right in all that are left: `aegis migrate switch {id} --reads old --writes old --reason TEXT`, and when that counts, `aegis migrate backfill retry --restart {id} --reason TEXT` and `aegis migrate backfill run {id}`",
+        stands.reads, stands.writes
+    )))
+}
+
+/// Refuses to carry the old side over while programs may write the new one.
+///
+/// # Errors
+/// [`RunError::Evidence`] with what to do.
+pub async fn refuse_old_over_new(client: &Client, id: &str) -> Result<(), RunError> {
+    match new_side_counts(client, id).await? {
+        None => Ok(()),
+        Some(why) => Err(RunError::Evidence(format!("nothing was moved: {why}"))),
+    }
+}
+
 /// What to do about rows that are wrong.
-pub fn way_out(change: &Change) -> String {
+///
+/// # Errors
+/// The server's.
+pub async fn way_out(client: &Client, change: &Change) -> Result<String, RunError> {
     let id = &change.id;
-    if change.backfill.is_some() {
+    if let Some(why) = new_side_counts(client, id.as_str()).await? {
+        return Ok(why);
+    }
+    Ok(if change.backfill.is_some() {
         format!(
             "`aegis migrate reconcile {id}` names some of them; when their cause is mended, `aegis migrate backfill retry --restart {id} --reason …`, `aegis migrate backfill run {id}`, and this again"
         )
     } else {
         format!("`aegis migrate reconcile {id}` names some of them; mend them, and this again")
-    }
+    })
 }
 
 /// Whether the count that a phase needs is not zero. `forward` is for the switch: before it, a new program may have written already.
@@ -252,7 +332,11 @@ pub fn spec(change: &Change) -> Result<Spec, RunError> {
     })
 }
 
-fn asked(change: &Change) -> Result<Asked, RunError> {
+/// What a pass of a change asks.
+///
+/// # Errors
+/// When it has no `[reconcile]`.
+pub(crate) fn asked(change: &Change) -> Result<Asked, RunError> {
     let none = || {
         RunError::Pass(pass::PassError::Asked(format!(
             "{} has no [reconcile]",

@@ -1,10 +1,99 @@
 //! Sessions that are lost: the job goes on in a new one, at the committed cursor.
 
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
+use aegis_backfill::job::{AtPause, Connecting, Ports, run};
+use aegis_backfill::throttle::Limits;
 use aegis_testkit::wait_until;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::UnixStream;
+use tokio::sync::watch;
+use tokio_postgres::NoTls;
+use tokio_postgres::config::{Config, Host};
 
-use super::{BOUND, beside, counted, counting, not_moved, number, stands};
+use super::{BOUND, beside, counted, counting, not_moved, number, sized, stands, who};
+
+/// A connection over which nothing goes any more, in either direction, once the server has said that it changed seven rows: a runner
+/// that stands still inside a batch. Only the first time; it ends when `thaw` is true.
+async fn freezing(
+    url: String,
+    frozen: Arc<AtomicBool>,
+    mut thaw: watch::Receiver<bool>,
+) -> Result<tokio_postgres::Client, String> {
+    let config: Config = url.parse().unwrap();
+    let Host::Unix(folder) = &config.get_hosts()[0] else {
+        panic!("the test server has a socket");
+    };
+    let socket: PathBuf = folder.join(format!(".s.PGSQL.{}", config.get_ports()[0]));
+    let mut server = UnixStream::connect(socket).await.unwrap();
+    let (ours, mut theirs) = tokio::io::duplex(64 * 1024);
+    tokio::spawn(async move {
+        let (mut up, mut down) = ([0; 8192], [0; 8192]);
+        loop {
+            tokio::select! {
+                Ok(read) = theirs.read(&mut up) => {
+                    if read == 0 || server.write_all(&up[..read]).await.is_err() {
+                        return;
+                    }
+                }
+                Ok(read) = server.read(&mut down) => {
+                    let words = &down[..read];
+                    let seven = words.windows(9).any(|part| part == b"UPDATE 7\0");
+                    if seven && !frozen.swap(true, Ordering::SeqCst) {
+                        thaw.wait_for(|thawed| *thawed).await.ok();
+                        return;
+                    }
+                    if read == 0 || theirs.write_all(words).await.is_err() {
+                        return;
+                    }
+                }
+            }
+        }
+    });
+    let (client, connection) = config
+        .connect_raw(ours, NoTls)
+        .await
+        .map_err(|error| error.to_string())?;
+    tokio::spawn(connection);
+    Ok(client)
+}
+
+#[tokio::test]
+async fn a_runner_that_stands_still_inside_a_batch_keeps_no_row_from_a_writer() {
+    let db = counted(70).await;
+    let mut spec = counting();
+    spec.batch = sized(7, 7);
+    let frozen = Arc::<AtomicBool>::default();
+    let (thaw, thawed) = watch::channel(false);
+    let (url, seen, moved) = (db.url(), Arc::clone(&frozen), spec.clone());
+    let runner = tokio::spawn(async move {
+        let connect = move || -> Connecting {
+            Box::pin(freezing(url.clone(), Arc::clone(&seen), thawed.clone()))
+        };
+        let ports = Ports {
+            connect: &connect,
+            limits: &|| Ok(Limits::default()),
+            wait: BOUND,
+            at_pause: AtPause::Waits,
+        };
+        run(ports, &moved, &who(), &mut |_| {}).await
+    });
+    wait_until("it stands still in a batch", BOUND, async || {
+        frozen.load(Ordering::SeqCst)
+    })
+    .await;
+    db.admin
+        .batch_execute(
+            "SET statement_timeout = '30s'; UPDATE app.t SET done = done WHERE id = 1; RESET statement_timeout",
+        )
+        .await
+        .expect("a writer goes on");
+    thaw.send(true).unwrap();
+    assert_eq!(runner.await.unwrap().unwrap().rows_changed, 70);
+    assert_eq!(not_moved(&db, 1).await, 0);
+}
 
 #[tokio::test]
 async fn a_session_that_is_ended_is_replaced_and_each_row_is_moved_once() {

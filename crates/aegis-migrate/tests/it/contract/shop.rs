@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use aegis_backfill::pass::{Asked, What};
 use aegis_migrate::change::{ChangeId, Phase};
 use aegis_migrate::contract::approval::{self, Approval};
 use aegis_migrate::contract::attempt::Attempt;
@@ -228,10 +229,18 @@ impl Shop {
     pub(super) async fn pass(&self, kind: &str, mismatch: i64) {
         let rule = self.set.changes[&id()].sync_rule().unwrap();
         let trigger = rule.state(&self.db.admin).await.unwrap().unwrap();
+        let asked = Asked {
+            change: ID.to_owned(),
+            schema: "app".to_owned(),
+            run_as: None,
+            key: Vec::new(),
+            what: What::Sides(rule),
+        };
+        let asked = asked.sha256();
         self.sql(&format!(
             "INSERT INTO aegis_migrate.reconcile_pass (change, kind, asked_sha256, started_at, snapshot_lsn, rows_counted, missing, mismatch,
                  orphaned, samples, trigger_sha256, run, by_whom, release)
-             VALUES ('{ID}', '{kind}', 'x', clock_timestamp(), pg_current_wal_lsn(), 1, 0, {mismatch}, 0, '[]', '{}', 'test', 'ana', 'r2')",
+             VALUES ('{ID}', '{kind}', '{asked}', clock_timestamp(), pg_current_wal_lsn(), 1, 0, {mismatch}, 0, '[]', '{}', 'test', 'ana', 'r2')",
             trigger.definition
         ))
         .await;

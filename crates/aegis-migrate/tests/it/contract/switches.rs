@@ -249,6 +249,15 @@ async fn forward_is_shown_by_the_newest_zero_pass_with_the_trigger_that_is_there
     shop.sql("ALTER TABLE app.users DISABLE TRIGGER USER").await;
     assert_eq!(asked().await, (Standing::Inconclusive, false, false));
     shop.sql("ALTER TABLE app.users ENABLE TRIGGER USER").await;
+    // One that was made by a folder with other expressions.
+    shop.sql(
+        "INSERT INTO aegis_migrate.reconcile_pass (change, kind, asked_sha256, started_at, snapshot_lsn, rows_counted, missing, mismatch,
+             orphaned, samples, trigger_sha256, run, by_whom, release)
+         SELECT change, kind, repeat('0', 64), clock_timestamp(), snapshot_lsn, rows_counted, missing, mismatch, orphaned, samples,
+             trigger_sha256, run, by_whom, release FROM aegis_migrate.reconcile_pass WHERE kind = 'forward' ORDER BY at DESC LIMIT 1",
+    )
+    .await;
+    assert_eq!(asked().await, (Standing::Inconclusive, false, false));
     shop.pass("forward", 1).await;
     assert_eq!(asked().await, (Standing::Refuted, false, false));
     shop.end().await;

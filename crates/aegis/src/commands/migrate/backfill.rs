@@ -8,7 +8,6 @@ use aegis_migrate::change::{ChangeId, Phase};
 use aegis_migrate::ledger;
 use aegis_migrate::run::{RunError, data};
 use aegis_migrate::set::Set;
-use aegis_migrate::standing::{recorded, standing};
 use aegis_model::ErrorCode;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
@@ -116,6 +115,11 @@ pub(crate) async fn run(arguments: &BackfillArguments, place: &Place<'_>) -> Res
             change: tell.id.to_string(),
         }));
     }
+    if matches!(command, Command::Restart) {
+        data::refuse_old_over_new(&client, tell.id.as_str())
+            .await
+            .map_err(|error| on_target::failure(&error))?;
+    }
     let moved = control::tell(&client, tell.id.as_str(), command, &by, why)
         .await
         .map_err(|error| failure(&error))?;
@@ -146,9 +150,10 @@ async fn moved(arguments: &RunArguments, place: &Place<'_>) -> Result<Exit, Fail
         by: held.who.by.clone(),
         release: held.who.release.clone(),
     };
-    let stands = standing(&set, &recorded(&held.session.client).await?);
+    let stands = data::applied(&held.session.client, &set).await;
     let again = held.session.again();
     held.release().await;
+    let stands = stands.map_err(|error| on_target::failure(&error))?;
     let expand = stands
         .lines
         .iter()

@@ -49,8 +49,12 @@ pub(crate) async fn run(
         by: held.who.by.clone(),
         release: held.who.release.clone(),
     };
+    let applied = data::applied(&held.session.client, &set).await;
+    let way_out = data::way_out(&held.session.client, change).await;
     let again = held.session.again();
     held.release().await;
+    applied.map_err(|error| on_target::failure(&error))?;
+    let way_out = way_out.map_err(|error| on_target::failure(&error))?;
     let session = again(format!("aegis reconcile/{}", who.run))
         .await
         .map_err(|error| on_target::failure(&error.into()))?;
@@ -92,10 +96,9 @@ pub(crate) async fn run(
         return Ok(Exit::Done);
     }
     let said = format!(
-        "{} is not zero: {}; {}",
+        "{} is not zero: {}; {way_out}",
         arguments.id,
-        data::words(&counts),
-        data::way_out(change)
+        data::words(&counts)
     );
     Err(Failure::new(Exit::Migrate(18), said).with_code(ErrorCode::EVIDENCE))
 }

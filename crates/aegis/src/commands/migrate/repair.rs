@@ -5,7 +5,7 @@ use std::time::Duration;
 use aegis_migrate::change::{ChangeId, PhaseOf};
 use aegis_migrate::mutex::{Held, RunName};
 use aegis_migrate::repair::{self as library, RepairError};
-use aegis_migrate::run::{Ladder, RunError};
+use aegis_migrate::run::{Ladder, RunError, data};
 use aegis_migrate::set::Set;
 use clap::{Args, Subcommand};
 use serde_json::json;
@@ -166,13 +166,20 @@ async fn made_again(
     let id = &arguments.change;
     let mut held = held(&arguments.why, place).await?;
     let done = library::sync(&mut held, set, id, &Ladder::default(), why).await;
+    let new_side = data::new_side_counts(&held.session.client, id.as_str()).await;
     held.release().await;
     let was = done.map_err(told)?;
-    let next = format!(
+    let new_side = new_side.map_err(|error| refused(&error))?;
+    let old_over = format!(
         "rows that were written meanwhile may have one side only, and what was counted before is no evidence any more: \
          `aegis migrate reconcile {id}`; when it is not zero, `aegis migrate backfill retry --restart {id} --reason TEXT` and \
          `aegis migrate backfill run {id}`, which carry the old side over, then reconcile again"
     );
+    let next = new_side.map_or(old_over, |why| {
+        format!(
+            "rows that were written meanwhile may have one side only, and what was counted before is no evidence any more: {why}"
+        )
+    });
     place.output.one(
         &[("made again", id.to_string()), ("it was", was.clone())],
         &json!({ "made_again": id, "was": was, "next": next }),

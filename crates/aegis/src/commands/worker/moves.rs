@@ -15,7 +15,7 @@ use aegis_migrate::change::{Change, ChangeId, Phase, PhaseOf};
 use aegis_migrate::run::{RunError, data};
 use aegis_migrate::session::Direct;
 use aegis_migrate::set::Set;
-use aegis_migrate::standing::{State, recorded, standing};
+use aegis_migrate::standing::State;
 use aegis_store::Config;
 use aegis_worker::{HandlerOptions, TaskContext, TaskError, WorkerBuilder, handler_fn};
 use clap::Args;
@@ -163,10 +163,9 @@ async fn expanded(set: &Set, change: &Change, session: &Direct) -> Result<(), Ta
     if set.lock.line(&at).is_none() {
         return Ok(());
     }
-    let recorded = recorded(&session.client)
+    let stands = data::applied(&session.client, set)
         .await
-        .map_err(|error| TaskError::retryable("ledger_unread", chain(&error)))?;
-    let stands = standing(set, &recorded);
+        .map_err(|error| ended(&error))?;
     if stands.of(&at).is_some_and(State::is_done) {
         return Ok(());
     }
@@ -177,8 +176,11 @@ async fn expanded(set: &Set, change: &Change, session: &Direct) -> Result<(), Ta
 /// What a job's end means for the task.
 fn ended(error: &RunError) -> TaskError {
     let said = chain(error);
-    let RunError::Backfill(job) = error else {
-        return TaskError::retryable("not_run", said);
+    let job = match error {
+        RunError::Backfill(job) => job,
+        RunError::Edited(_) => return TaskError::terminal("edited", said),
+        RunError::Evidence(_) => return TaskError::terminal("new_side_is_written", said),
+        _ => return TaskError::retryable("not_run", said),
     };
     match job {
         JobError::Busy { .. } | JobError::Fenced { .. } => TaskError::snooze(LATER),
