@@ -6,6 +6,7 @@
 
 mod attach;
 mod design;
+mod taken;
 
 use crate::form::{Action, Column, ConstraintKind, Form, ObjectKind, ReindexOf};
 use crate::judge::{Context, is_steady_default};
@@ -13,6 +14,8 @@ use crate::name::QualifiedName;
 use crate::read::pieces::{self, ActionText, AlterText, Clause, ConstraintText};
 use crate::report::Verdict;
 use crate::statement::Statement;
+
+pub use taken::Taken;
 
 /// The longest name that the server keeps.
 const NAME_BYTES_MAX: usize = 63;
@@ -52,8 +55,19 @@ pub enum Fix {
     Unknown,
 }
 
-/// One step towards the safe form.
-pub fn fix(statement: &Statement, verdict: &Verdict, context: &Context<'_>) -> Fix {
+/// Where names are chosen: the schema of what has none, and what is taken.
+#[derive(Debug, Clone, Copy)]
+struct Names<'a> {
+    schema: &'a str,
+    taken: &'a Taken,
+}
+
+/// One step towards the safe form. `taken`: the names that the statement may not choose.
+pub fn fix(statement: &Statement, verdict: &Verdict, context: &Context<'_>, taken: &Taken) -> Fix {
+    let names = Names {
+        schema: context.schema,
+        taken,
+    };
     let says = |rule: &str| {
         verdict
             .findings
@@ -104,10 +118,10 @@ pub fn fix(statement: &Statement, verdict: &Verdict, context: &Context<'_>) -> F
             if says("attach-partition-scan")
                 && let [Action::AttachPartition { partition, .. }] = actions.as_slice() =>
         {
-            attach::proven(statement, table, partition, context)
+            attach::proven(statement, table, partition, context, names)
         }
         Form::AlterTable { table, actions } => {
-            let step = alter_table(statement, table, actions, context, &says);
+            let step = alter_table(statement, table, actions, (context, names), &says);
             match step {
                 Fix::Unknown if !in_contract && goes_to_contract(&says) => contract(statement),
                 Fix::Unknown if in_expand => to_migrate(statement, verdict, &says),
@@ -248,7 +262,7 @@ fn alter_table(
     statement: &Statement,
     table: &QualifiedName,
     actions: &[Action],
-    context: &Context<'_>,
+    (context, names): (&Context<'_>, Names<'_>),
     says: &impl Fn(&str) -> bool,
 ) -> Fix {
     let Some(text) = pieces::alter(&statement.text) else {
@@ -258,7 +272,7 @@ fn alter_table(
         return Fix::Unknown;
     }
     if let ([action], [of]) = (actions, text.actions.as_slice()) {
-        return one_action(table, action, &text, of, context, says);
+        return one_action(table, action, (&text, of), (context, names), says);
     }
     let separable = actions.iter().all(|action| {
         matches!(
@@ -293,14 +307,13 @@ fn alter_table(
 fn one_action(
     table: &QualifiedName,
     action: &Action,
-    whole: &AlterText,
-    text: &ActionText,
-    context: &Context<'_>,
+    (whole, text): (&AlterText, &ActionText),
+    (context, names): (&Context<'_>, Names<'_>),
     says: &impl Fn(&str) -> bool,
 ) -> Fix {
     match (action, &text.constraint) {
         (Action::AddColumn { column, .. }, _) => {
-            add_column(table, column, whole, text, context, says)
+            add_column(table, column, (whole, text), (context, names), says)
         }
         (Action::AddConstraint { constraint }, Some(parts)) => match &constraint.kind {
             ConstraintKind::Check { .. } if says("add-constraint-scan") => {
@@ -308,7 +321,7 @@ fn one_action(
                     [column] => Some(column.as_str()),
                     _ => None,
                 };
-                not_valid(table, whole, parts, column.as_slice(), "check")
+                not_valid(table, whole, parts, (column.as_slice(), "check"), names)
             }
             ConstraintKind::ForeignKey { .. }
                 if says("add-constraint-scan")
@@ -328,18 +341,18 @@ fn one_action(
             }
             ConstraintKind::ForeignKey { .. } if says("add-constraint-scan") => {
                 let columns: Vec<&str> = constraint.columns.iter().map(String::as_str).collect();
-                not_valid(table, whole, parts, &columns, "fkey")
+                not_valid(table, whole, parts, (&columns, "fkey"), names)
             }
             ConstraintKind::Unique { using_index: None } if says("add-unique") => {
-                key(table, whole, parts, &constraint.columns, false)
+                key(table, whole, parts, (&constraint.columns, false), names)
             }
             ConstraintKind::PrimaryKey { using_index: None } if says("add-primary-key") => {
-                key(table, whole, parts, &constraint.columns, true)
+                key(table, whole, parts, (&constraint.columns, true), names)
             }
             _ => Fix::Unknown,
         },
         (Action::SetNotNull { column }, _) if says("set-not-null-scan") || says("set-not-null") => {
-            set_not_null(table, column, whole, text, says)
+            set_not_null(table, column, (whole, text), names, says)
         }
         (Action::SetType { column, to, .. }, _)
             if ["change-type-rewrite", "change-type-index", "change-type-narrower"]
@@ -364,15 +377,14 @@ fn one_action(
 }
 
 /// A name as the server would choose it; none when it would be cut.
-fn default_name(table: &QualifiedName, columns: &[&str], word: &str) -> Option<String> {
-    let mut name = table.name.clone();
-    for column in columns {
-        name.push('_');
-        name.push_str(column);
-    }
-    name.push('_');
-    name.push_str(word);
-    (name.len() <= NAME_BYTES_MAX).then(|| aegis_catalog::shown(&name))
+fn default_name(
+    names: Names<'_>,
+    table: &QualifiedName,
+    columns: &[&str],
+    word: &str,
+) -> Option<String> {
+    let name = names.taken.free(table, columns, word, names.schema)?;
+    Some(aegis_catalog::shown(&name))
 }
 
 fn no_name() -> Fix {
@@ -384,13 +396,13 @@ fn not_valid(
     table: &QualifiedName,
     whole: &AlterText,
     parts: &ConstraintText,
-    columns: &[&str],
-    word: &str,
+    (columns, word): (&[&str], &str),
+    names: Names<'_>,
 ) -> Fix {
     let Some(name) = parts
         .name
         .clone()
-        .or_else(|| default_name(table, columns, word))
+        .or_else(|| default_name(names, table, columns, word))
     else {
         return no_name();
     };
@@ -414,18 +426,21 @@ fn key(
     table: &QualifiedName,
     whole: &AlterText,
     parts: &ConstraintText,
-    columns: &[String],
-    primary: bool,
+    (columns, primary): (&[String], bool),
+    names: Names<'_>,
 ) -> Fix {
     if parts.storage {
         return Fix::Told("its index has parameters of its own: write it by hand".to_owned());
     }
-    let names: Vec<&str> = columns.iter().map(String::as_str).collect();
+    let keys: Vec<&str> = columns.iter().map(String::as_str).collect();
+    // The server makes the name of all its columns, those that are only included too.
+    let all = columns.iter().chain(&parts.included);
+    let all: Vec<&str> = all.map(String::as_str).collect();
     let default = || {
         if primary {
-            default_name(table, &[], "pkey")
+            default_name(names, table, &[], "pkey")
         } else {
-            default_name(table, &names, "key")
+            default_name(names, table, &all, "key")
         }
     };
     let Some(name) = parts.name.clone().or_else(default) else {
@@ -434,7 +449,7 @@ fn key(
     let keys = parts
         .keys
         .clone()
-        .unwrap_or_else(|| format!("({})", names.join(", ")));
+        .unwrap_or_else(|| format!("({})", keys.join(", ")));
     let mut index = format!("CREATE UNIQUE INDEX CONCURRENTLY {name} ON {table} {keys}");
     if let Some(include) = &parts.include {
         index.push(' ');
@@ -467,8 +482,8 @@ fn key(
 fn set_not_null(
     table: &QualifiedName,
     column: &str,
-    whole: &AlterText,
-    text: &ActionText,
+    (whole, text): (&AlterText, &ActionText),
+    names: Names<'_>,
     says: &impl Fn(&str) -> bool,
 ) -> Fix {
     // With a reason in change.toml the finding is overridden, and both versions write it.
@@ -480,7 +495,7 @@ fn set_not_null(
     if !says("set-not-null-scan") {
         return one(place, format!("{} {}", whole.head, text.text));
     }
-    let Some(name) = default_name(table, &[column], "is_set") else {
+    let Some(name) = default_name(names, table, &[column], "is_set") else {
         return Fix::Told("its CHECK would have a name that is cut: write it by hand".to_owned());
     };
     let head = &whole.head;
@@ -503,13 +518,12 @@ fn set_not_null(
 fn add_column(
     table: &QualifiedName,
     column: &Column,
-    whole: &AlterText,
-    text: &ActionText,
-    context: &Context<'_>,
+    (whole, text): (&AlterText, &ActionText),
+    (context, names): (&Context<'_>, Names<'_>),
     says: &impl Fn(&str) -> bool,
 ) -> Fix {
     if says("add-column-rewrite")
-        && let Some(step) = serial(table, column, whole, text)
+        && let Some(step) = serial(table, column, (whole, text), names)
     {
         return step;
     }
@@ -551,6 +565,9 @@ fn add_column(
     let head = &whole.head;
     let name = aegis_catalog::shown(&column.name);
     let mut texts = vec![format!("{head} {}", plain.trim_end())];
+    // Two of a kind have different names.
+    let mut taken = names.taken.clone();
+    let schema = table.resolve(names.schema).schema;
     for clause in text.clauses.iter().filter(|one| goes(one.kind)) {
         let parts = &clause.constraint;
         let (word, body) = match clause.kind {
@@ -571,18 +588,27 @@ fn add_column(
             Clause::Primary => ("pkey", with_keys(&parts.body, "PRIMARY KEY", &name)),
             Clause::Other => continue,
         };
-        let columns: &[&str] = if word == "pkey" {
-            &[]
-        } else {
-            &[column.name.as_str()]
+        let columns: Vec<&str> = match word {
+            "pkey" => Vec::new(),
+            // A CHECK has the name of the one column that it names.
+            "check" => match parts.columns.as_slice() {
+                [one] => vec![one.as_str()],
+                _ => Vec::new(),
+            },
+            _ => vec![column.name.as_str()],
+        };
+        let names = Names {
+            taken: &taken,
+            ..names
         };
         let Some(of) = parts
             .name
             .clone()
-            .or_else(|| default_name(table, columns, word))
+            .or_else(|| default_name(names, table, &columns, word))
         else {
             return no_name();
         };
+        taken.take(&schema, &crate::name::identifier(&of), word);
         texts.push(format!("{head} ADD CONSTRAINT {of} {body}"));
     }
     Fix::Pieces(
@@ -600,8 +626,8 @@ fn add_column(
 fn serial(
     table: &QualifiedName,
     column: &Column,
-    whole: &AlterText,
-    text: &ActionText,
+    (whole, text): (&AlterText, &ActionText),
+    names: Names<'_>,
 ) -> Option<Fix> {
     let word = column.data_type.base.name.as_str();
     let data_type = match word {
@@ -610,10 +636,12 @@ fn serial(
         "smallserial" | "serial2" => "smallint",
         _ => return None,
     };
-    let sequence = format!("{}_{}_seq", table.name, column.name);
-    if column.primary || column.default.is_some() || sequence.len() > NAME_BYTES_MAX {
+    if column.primary || column.default.is_some() {
         return None;
     }
+    let sequence = names
+        .taken
+        .free(table, &[&column.name], "seq", names.schema)?;
     let mut plain = text.text.clone();
     for clause in text
         .clauses

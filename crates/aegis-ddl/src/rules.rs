@@ -101,6 +101,11 @@ pub const RULES: &[Rule] = &[
         "name columns with NOT NULL and a unique index over exactly them; the primary key is one",
     ),
     rule(
+        "backfill-range",
+        "the statement of a backfill does not name both ends of its range, so each batch would do more than it",
+        "write WHERE … id > :from AND id <= :to",
+    ),
+    rule(
         "change-type-index",
         "the table stays, but its indexes are rebuilt under ACCESS EXCLUSIVE",
         "a new column with dual writes",

@@ -7,6 +7,15 @@ use crate::key::Key;
 
 /// The statement with `:from` as `$1` and `:to` as `$2`, each an array of text. The error is the whole sentence.
 pub(crate) fn bound(file: &str, sql: &str, key: &Key) -> Result<String, String> {
+    replaced(file, sql, |end| key.value(end))
+}
+
+/// Whether both ends of the range stand in a statement. The error is the whole sentence.
+pub fn names_range(file: &str, sql: &str) -> Result<(), String> {
+    replaced(file, sql, |_| String::new()).map(|_| ())
+}
+
+fn replaced(file: &str, sql: &str, value: impl Fn(usize) -> String) -> Result<String, String> {
     let mut text = String::with_capacity(sql.len());
     let (mut from, mut to) = (false, false);
     let mut rest = sql;
@@ -16,11 +25,11 @@ pub(crate) fn bound(file: &str, sql: &str, key: &Key) -> Result<String, String> 
         match taken {
             ":from" => {
                 from = true;
-                text.push_str(&key.value(1));
+                text.push_str(&value(1));
             }
             ":to" => {
                 to = true;
-                text.push_str(&key.value(2));
+                text.push_str(&value(2));
             }
             other => text.push_str(other),
         }

@@ -2,7 +2,7 @@
 //!
 //! Invariants: only a range over one plain column, whose name the catalog tells, is sure; the CHECK is gone in the end.
 
-use super::{Fix, Piece, Place, default_name};
+use super::{Fix, Names, Piece, Place, default_name};
 use crate::judge::Context;
 use crate::name::{QualifiedName, identifier};
 use crate::read::pieces;
@@ -14,6 +14,7 @@ pub(super) fn proven(
     table: &QualifiedName,
     partition: &QualifiedName,
     context: &Context<'_>,
+    names: Names<'_>,
 ) -> Fix {
     let key = context
         .catalog
@@ -30,7 +31,7 @@ pub(super) fn proven(
             "add a CHECK that proves the bound to the partition NOT VALID, VALIDATE it, then ATTACH and drop it; no CHECK proves a hash bound".to_owned(),
         );
     };
-    let Some(name) = default_name(partition, &[], "bound") else {
+    let Some(name) = default_name(names, partition, &[], "bound") else {
         return Fix::Told("its CHECK would have a name that is cut: write it by hand".to_owned());
     };
     let shown = aegis_catalog::shown(&column);

@@ -61,6 +61,8 @@ pub(crate) struct ConstraintText {
     pub(crate) keys: Option<String>,
     /// `INCLUDE (c)`.
     pub(crate) include: Option<String>,
+    /// The columns in it.
+    pub(crate) included: Vec<String>,
     /// NULLS NOT DISTINCT.
     pub(crate) nulls_not_distinct: bool,
     /// WITH (…) or USING INDEX TABLESPACE.
@@ -173,6 +175,9 @@ fn of_constraint(sql: &str, node: &SyntaxNode) -> Option<ConstraintText> {
         body: sql.get(start..whole.end)?.trim().to_owned(),
         keys: part(K::CONSTRAINT_COLUMN_REF_LIST),
         include: part(K::CONSTRAINT_INCLUDE_CLAUSE),
+        included: tree::below(node, K::CONSTRAINT_INCLUDE_CLAUSE)
+            .map(|clause| listed(&clause, K::COLUMN_REF_LIST))
+            .unwrap_or_default(),
         nulls_not_distinct: tree::below(node, K::NULLS_NOT_DISTINCT).is_some(),
         storage: tree::below(node, K::WITH_PARAMS).is_some()
             || tree::below(node, K::CONSTRAINT_INDEX_TABLESPACE).is_some(),
@@ -186,6 +191,119 @@ fn of_constraint(sql: &str, node: &SyntaxNode) -> Option<ConstraintText> {
             })
             .flatten(),
     })
+}
+
+/// A constraint or a sequence of a table, as far as its name goes.
+#[derive(Debug)]
+pub(crate) struct MadeName {
+    /// As the author gave it, without its quotes.
+    pub(crate) name: Option<String>,
+    /// The columns of which the server makes a name, those of INCLUDE too.
+    pub(crate) columns: Vec<String>,
+    /// The word behind them: `check`, `fkey`, `key`, `pkey`, `excl`, `not_null`, `seq`.
+    pub(crate) word: &'static str,
+}
+
+/// What a CREATE TABLE or an ALTER TABLE makes that has a name, in the order of the text.
+pub(crate) fn made_names(sql: &str) -> Vec<MadeName> {
+    deep::within(sql, || first(sql).map(|node| of_names(sql, &node)))
+        .ok()
+        .flatten()
+        .unwrap_or_default()
+}
+
+fn of_names(sql: &str, statement: &SyntaxNode) -> Vec<MadeName> {
+    let mut made = Vec::new();
+    for node in statement.descendants() {
+        let word = match node.kind() {
+            K::CHECK_CONSTRAINT => "check",
+            K::FOREIGN_KEY_CONSTRAINT | K::REFERENCES_CONSTRAINT => "fkey",
+            K::UNIQUE_CONSTRAINT => "key",
+            K::PRIMARY_KEY_CONSTRAINT => "pkey",
+            K::EXCLUDE_CONSTRAINT => "excl",
+            K::NOT_NULL_CONSTRAINT => "not_null",
+            K::GENERATED_CONSTRAINT => "seq",
+            K::COLUMN | K::ADD_COLUMN => {
+                let column = tree::one(&node, K::COLUMN_NAME);
+                let is_serial = node
+                    .children()
+                    .find(|child| tree::is_type(child.kind()))
+                    .is_some_and(|found| {
+                        tree::text(&found).to_ascii_lowercase().contains("serial")
+                    });
+                if is_serial && !column.is_empty() {
+                    made.push(MadeName {
+                        name: None,
+                        columns: vec![column],
+                        word: "seq",
+                    });
+                }
+                continue;
+            }
+            _ => continue,
+        };
+        let Some(parts) = of_constraint(sql, &node) else {
+            continue;
+        };
+        let name = parts.name.as_deref().map(crate::name::identifier);
+        let is_sure = match word {
+            "not_null" | "excl" => name.is_some(),
+            "seq" => parts.body.to_ascii_lowercase().contains("identity"),
+            _ => name.is_some() || tree::child(&node, K::USING_INDEX_NAME).is_none(),
+        };
+        if !is_sure {
+            continue;
+        }
+        let own = node
+            .ancestors()
+            .find(|above| matches!(above.kind(), K::COLUMN | K::ADD_COLUMN))
+            .map(|column| tree::one(&column, K::COLUMN_NAME));
+        let columns = match (word, own) {
+            ("check", _) if parts.columns.len() == 1 => parts.columns,
+            ("check", _) => Vec::new(),
+            ("pkey", _) => Vec::new(),
+            (_, Some(own)) => vec![own],
+            ("fkey", None) => listed(&node, K::FOREIGN_KEY_COLUMN_LIST),
+            (_, None) => {
+                let mut columns = listed(&node, K::CONSTRAINT_COLUMN_REF_LIST);
+                columns.extend(parts.included);
+                columns
+            }
+        };
+        made.push(MadeName {
+            name,
+            columns,
+            word,
+        });
+    }
+    made
+}
+
+/// The columns of the first such list.
+fn listed(node: &SyntaxNode, kind: K) -> Vec<String> {
+    tree::below(node, kind)
+        .into_iter()
+        .flat_map(|list| list.children().collect::<Vec<_>>())
+        .filter(|one| one.kind() != K::WITHOUT_OVERLAPS)
+        .map(|one| crate::name::identifier(&tree::text(&one)))
+        .collect()
+}
+
+/// Whether a query in FROM has no name.
+pub(crate) fn has_unnamed_query(sql: &str) -> bool {
+    deep::within(sql, || {
+        SourceFile::parse(sql)
+            .syntax_node()
+            .descendants()
+            .filter(|node| node.kind() == K::PAREN_FROM_ITEM)
+            .any(|item| {
+                tree::child(&item, K::FROM_ALIAS).is_none()
+                    && item.children().any(|inside| {
+                        matches!(inside.kind(), K::PAREN_SELECT | K::SELECT | K::VALUES)
+                    })
+            })
+    })
+    .unwrap_or(false)
 }
 
 /// Where the word INDEX of a CREATE or DROP ends, and where IF NOT EXISTS stands.

@@ -6,13 +6,14 @@
 //!
 //! Never: a reason that the author did not give, and a statement that gives another structure in the end.
 
+mod beside;
 mod document;
 mod text;
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use aegis_ddl::fix::{Fix, Piece, Place, fix, makes};
+use aegis_ddl::fix::{Fix, Piece, Place, Taken, fix, makes};
 use aegis_ddl::form::{Action, ConstraintKind, Form};
 use aegis_ddl::{Compatible, Context, SourceFile, Statement, Verdict};
 
@@ -78,10 +79,16 @@ pub fn run(path: &Path, known: Known<'_>) -> Result<Fixed, Problems> {
     };
     let before = files.clone();
     let mut fixed = Fixed::default();
+    // Of one change the others beside it are only looked at.
+    let beside = match folders.as_slice() {
+        [_] => Files::read(&root).ok(),
+        _ => None,
+    };
     for folder in &folders {
+        let taken = beside::taken_before(beside.as_ref().unwrap_or(&files), folder, known);
         fixed
             .told
-            .extend(of_change(&mut files, folder, &lock, known)?);
+            .extend(of_change(&mut files, folder, &lock, known, &taken)?);
     }
     let names: BTreeSet<&str> = before.names().chain(files.names()).collect();
     for name in names {
@@ -132,6 +139,7 @@ fn of_change(
     folder: &str,
     lock: &LockFile,
     known: Known<'_>,
+    taken: &Taken,
 ) -> Result<Vec<Told>, Problems> {
     let mut skipped = BTreeSet::new();
     for _ in 0..STEPS_MAX {
@@ -143,7 +151,7 @@ fn of_change(
         if !unread.is_empty() {
             return Ok(unread);
         }
-        if !step(files, &change, lock, known, &mut skipped)? {
+        if !step(files, &change, lock, (known, taken), &mut skipped)? {
             overrides(files, &change, lock, known)?;
             return told(files, folder, lock, known);
         }
@@ -246,12 +254,13 @@ fn step(
     files: &mut Files,
     change: &Change,
     lock: &LockFile,
-    known: Known<'_>,
+    (known, taken): (Known<'_>, &Taken),
     skipped: &mut BTreeSet<(String, String)>,
 ) -> Result<bool, Problems> {
     let compatible = compatible(change);
     let context = context(change, known, &compatible);
-    for file in judged(change, known)? {
+    let all = judged(change, known)?;
+    for (place_of_file, file) in all.iter().enumerate() {
         let phase = phase_of(file.key);
         if is_sealed(change, phase, lock) {
             continue;
@@ -261,9 +270,15 @@ fn step(
             if verdict.passes || skipped.contains(&(file.name.clone(), statement.text.clone())) {
                 continue;
             }
-            let Fix::Pieces(pieces) = fix(statement, verdict, &context) else {
+            let at = (place_of_file, number);
+            let taken = beside::taken_for(taken, &all, at, &change.schema);
+            let Fix::Pieces(pieces) = fix(statement, verdict, &context, &taken) else {
                 continue;
             };
+            if beside::is_bound(&all, at, &context) {
+                skipped.insert((file.name.clone(), statement.text.clone()));
+                continue;
+            }
             let keys: Vec<&'static str> = pieces
                 .iter()
                 .map(|piece| place(change, file.key, piece.place))
@@ -276,7 +291,7 @@ fn step(
                 skipped.insert((file.name.clone(), statement.text.clone()));
                 continue;
             }
-            apply(files, change, &file, number, &pieces, &keys)?;
+            apply(files, change, file, number, &pieces, &keys)?;
             return Ok(true);
         }
     }
@@ -523,8 +538,10 @@ fn told(
     let compatible = compatible(&change);
     let context = context(&change, known, &compatible);
     let mut told = Vec::new();
-    for file in judged(&change, known)? {
-        for (statement, verdict) in file.source.script.statements.iter().zip(&file.verdicts) {
+    let all = judged(&change, known)?;
+    for (place_of_file, file) in all.iter().enumerate() {
+        let statements = file.source.script.statements.iter().zip(&file.verdicts);
+        for (number, (statement, verdict)) in statements.enumerate() {
             if verdict.passes {
                 continue;
             }
@@ -538,7 +555,9 @@ fn told(
                 .collect();
             if is_sealed(&change, phase_of(file.key), lock) {
                 what.insert(0, "it is sealed: a new change has to mend it".to_owned());
-            } else if let Fix::Told(why) = fix(statement, verdict, &context) {
+            } else if beside::is_bound(&all, (place_of_file, number), &context) {
+                what.insert(0, beside::BOUND.to_owned());
+            } else if let Fix::Told(why) = fix(statement, verdict, &context, &Taken::default()) {
                 // What is to be copied stands last, on lines of its own.
                 if why.contains('\n') {
                     let said = what.join("; ");

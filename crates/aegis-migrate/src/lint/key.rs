@@ -1,4 +1,5 @@
-//! The key of a backfill beside the live table: a key that may be NULL, or that two rows may share, leaves rows out.
+//! The key of a backfill beside the live table: a key that may be NULL, or that two rows may share, leaves rows out. And its range,
+//! which its statement has to name.
 //!
 //! Invariants: without the table in a catalog nothing is said; the run looks again.
 
@@ -22,6 +23,16 @@ pub struct MovedRows {
     pub file: String,
     /// The line of the key.
     pub line: usize,
+}
+
+/// A statement of a backfill that does not name both ends of its range; the run says the same.
+pub(super) fn without_range(change: &Change) -> Option<Judged> {
+    let name = change.backfill.as_ref()?.statement.as_ref()?;
+    let file = format!("{}/{name}", change.path);
+    let said = aegis_backfill::job::names_range(&file, &change.file(name)?.text).err()?;
+    let said = said.strip_prefix(&format!("{file}: ")).unwrap_or(&said);
+    let safe = aegis_ddl::rules::find("backfill-range").map_or("", |rule| rule.safe);
+    Some(of_file(&file, 1, "backfill-range", said, safe))
 }
 
 impl MovedRows {

@@ -58,6 +58,26 @@ fn cases() -> Vec<Case> {
             WRITES,
         ),
         case("DROP INDEX users_name, users_age;", &[]),
+        case(
+            "ALTER TABLE users ADD CHECK (age > 0), ADD CHECK (age < 200), ADD CHECK (age <> id);",
+            WRITES,
+        ),
+        case(
+            "ALTER TABLE users ADD FOREIGN KEY (org_id) REFERENCES orgs, ADD FOREIGN KEY (org_id) REFERENCES orgs (id) ON DELETE CASCADE;",
+            WRITES,
+        ),
+        case(
+            "ALTER TABLE users ADD COLUMN x int DEFAULT 1 CHECK (x > 0) CHECK (x < 9) CHECK (x <> age) CHECK (age > 0);",
+            WRITES,
+        ),
+        case(
+            "ALTER TABLE users ADD CONSTRAINT users_age_check CHECK (age > 0);\nALTER TABLE users ADD CHECK (age < 200);",
+            WRITES,
+        ),
+        case(
+            "CREATE TABLE tags (a int UNIQUE);\nALTER TABLE users ADD UNIQUE (email) INCLUDE (name);\nALTER TABLE users ADD UNIQUE (email) INCLUDE (name, age);\nALTER TABLE users ADD UNIQUE (email);\nALTER TABLE users ADD UNIQUE (email);",
+            WRITES,
+        ),
         case("REINDEX (VERBOSE) TABLE users;", &[]),
         case(
             "ALTER TABLE users ADD CONSTRAINT adult CHECK (age > 17);",
@@ -521,5 +541,63 @@ async fn a_new_type_is_told_as_a_change_that_can_be_copied_and_read() {
         change::load(&at).unwrap();
         let judged = lint(&input(place.path()), None, known).unwrap();
         assert!(judged.iter().all(|one| one.passes), "{judged:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_name_that_the_database_or_an_earlier_change_has_is_not_given_again() {
+    let db = TestDb::empty().await;
+    let base = "CREATE SCHEMA app; SET search_path = app; CREATE TABLE users (id bigint PRIMARY KEY, b int UNIQUE, age int CHECK (age > 0));
+        CREATE SEQUENCE users_n_seq; RESET search_path";
+    db.admin.batch_execute(base).await.unwrap();
+    let scope = aegis_catalog::Scope::schemas(["app".to_owned()]).structure_only();
+    let catalog = aegis_catalog::read(&db.admin, &scope).await.unwrap();
+    let sql = "ALTER TABLE users ADD UNIQUE (b);\nALTER TABLE users ADD CHECK (age < 200);\nALTER TABLE users ADD COLUMN n serial;\n";
+    let of_catalog = Known {
+        server: 18,
+        catalog: Some(&catalog),
+    };
+    for known in [of_catalog, UNKNOWN] {
+        let place = tempfile::tempdir().unwrap();
+        write(place.path(), &case(sql, &["new-write-restriction"]));
+        if known.catalog.is_none() {
+            let before = place.path().join("20261129T0900_base");
+            std::fs::create_dir(&before).unwrap();
+            let document = "format = 1\nid = \"20261129T0900_base\"\nschema = \"app\"\n[expand]\nsql = \"expand.sql\"\n";
+            std::fs::write(before.join("change.toml"), document).unwrap();
+            let text = "CREATE TABLE users (id bigint PRIMARY KEY, b int UNIQUE, age int CHECK (age > 0));\nCREATE SEQUENCE users_n_seq;\n";
+            std::fs::write(before.join("expand.sql"), text).unwrap();
+        }
+        fix::run(&place.path().join(ID), known).unwrap();
+        let all = all_files(place.path());
+        let text = format!("{}{}", all["expand.sql"], all["migrate.sql"]);
+        for name in [
+            "ADD CONSTRAINT users_b_key1 UNIQUE",
+            "ADD CONSTRAINT users_age_check1 CHECK",
+            "CREATE SEQUENCE users_n_seq1",
+        ] {
+            assert!(text.contains(name), "{name}: {text}");
+        }
+    }
+}
+
+#[test]
+fn what_follows_a_drop_of_the_same_thing_is_not_torn_from_it() {
+    for sql in [
+        "ALTER TABLE users DROP CONSTRAINT users_pkey;\nALTER TABLE users ADD PRIMARY KEY (id, age);\n",
+        "ALTER TABLE users DROP CONSTRAINT users_pkey, ADD PRIMARY KEY (id, age);\n",
+        "ALTER TABLE users DROP CONSTRAINT c;\nALTER TABLE users ADD CONSTRAINT c CHECK (age > 0);\n",
+        "ALTER TABLE users DROP COLUMN age;\nALTER TABLE users ADD COLUMN age text;\n",
+        "DROP VIEW v;\nCREATE VIEW v AS SELECT 1;\n",
+    ] {
+        let place = tempfile::tempdir().unwrap();
+        write(place.path(), &case(sql, &[]));
+        let fixed = fix::run(place.path(), UNKNOWN).unwrap();
+        assert_eq!(fixed.files, [], "{sql}");
+        assert!(
+            fixed.told[0].what.contains("moved away from it"),
+            "{sql}: {:?}",
+            fixed.told
+        );
     }
 }

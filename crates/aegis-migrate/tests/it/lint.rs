@@ -359,6 +359,30 @@ async fn the_key_of_a_backfill_that_leaves_rows_out_is_found_with_its_line() {
 }
 
 #[test]
+fn a_backfill_that_does_not_name_its_range_is_found() {
+    for (rows, said) in [
+        ("id > :from AND id <= :to", None),
+        ("id <= :to", Some("does not name :from")),
+        ("id > :from -- :to", Some("does not name :to")),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let at = folder.path().join("20261129T1030_a");
+        let toml = "format = 1\nid = \"20261129T1030_a\"\nschema = \"app\"\n[backfill]\ntable = \"t\"\nkey = [\"id\"]\nstatement = \"b.sql\"\n";
+        write(&at, "change.toml", toml);
+        write(&at, "b.sql", format!("UPDATE t SET a = b WHERE {rows};\n"));
+        let judged = run(&input(folder.path()), None, UNKNOWN).unwrap();
+        match said {
+            None => assert_eq!(judged, []),
+            Some(said) => {
+                assert_eq!(judged[0].rules, ["backfill-range"]);
+                assert!(judged[0].findings[0].message.contains(said), "{judged:?}");
+                assert!(judged[0].file.ends_with("b.sql") && !judged[0].passes);
+            }
+        }
+    }
+}
+
+#[test]
 fn sarif_has_what_its_schema_asks_for() {
     let folder = tempfile::tempdir().unwrap();
     write(folder.path(), "a b.sql", "DROP TABLE a;\n");
