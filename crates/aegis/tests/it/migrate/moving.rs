@@ -278,7 +278,8 @@ async fn two_sides(folder: &Folder) -> TestDb {
         "format = 1\nid = \"20261130T0900_sides\"\nschema = \"app\"\n[expand]\nsql = \"expand.sql\"\n\
          compatible = [{ rule = \"add-column\", reason = \"clients name their columns\" }]\n\
          [sync]\ntable = \"counted\"\nold = [\"moved\"]\nnew = [\"times\"]\n[sync.forward]\ntimes = \"moved\"\n[sync.backward]\nmoved = \"times\"\n\
-         [backfill]\nkey = [\"id\"]\nset = \"sync.forward\"\n[reconcile]\ncompare = \"sync\"\n",
+         [backfill]\nkey = [\"id\"]\nset = \"sync.forward\"\n[reconcile]\ncompare = \"sync\"\n\
+         [switch]\nreads = [\"old\", \"new\"]\nwrites = [\"old\", \"new\"]\ncache_ttl_ms = 0\n",
     );
     folder.write(
         "20261130T0900_sides/expand.sql",
@@ -370,4 +371,103 @@ async fn process_what_writes_without_the_mutex_is_refused_where_nothing_may_be_w
     }
     let status = folder.run(Some(&url), &["backfill", "status"]).await;
     assert_eq!(status.code, 0, "{status:?}");
+}
+
+const SIDES: &str = "20261130T0900_sides";
+
+#[tokio::test]
+async fn process_rows_are_not_counted_or_moved_by_another_edition_of_what_is_applied() {
+    let _slot = process_slot();
+    let folder = Folder::new();
+    let db = two_sides(&folder).await;
+    let url = db.url();
+    last(&folder, &url, &["run", "--phase", "migrate"]).await;
+    let toml = format!("{SIDES}/change.toml");
+    let applied = folder.read(&toml);
+    let edits = [
+        ("times = \"moved\"", "times = \"times\"", "expand"),
+        (
+            "compare = \"sync\"",
+            "compare = \"sync\"\nmax_age = \"9h\"",
+            "migrate",
+        ),
+    ];
+    let passes = "SELECT count(*) FROM aegis_migrate.reconcile_pass";
+    let before = number(&db, passes).await;
+    for (from, to, phase) in edits {
+        folder.write(&toml, applied.replacen(from, to, 1));
+        let line = format!("{SIDES}:{phase}");
+        folder.json(None, &["seal", "--edited", &line]).await;
+        for words in [&["reconcile", SIDES][..], &["backfill", "run", SIDES]] {
+            let ran = folder.run(Some(&url), words).await;
+            assert_eq!(ran.code, 11, "{phase}: {words:?}: {ran:?}");
+            assert!(ran.stderr.contains(&line), "{phase}: {ran:?}");
+        }
+        folder.write(&toml, &applied);
+        folder.json(None, &["seal", "--edited", &line]).await;
+    }
+    assert_eq!(number(&db, passes).await, before);
+    last(&folder, &url, &["reconcile", SIDES]).await;
+}
+
+#[tokio::test]
+async fn process_a_new_side_that_is_written_is_not_overwritten_by_the_old_one() {
+    let _slot = process_slot();
+    let folder = Folder::new();
+    let db = two_sides(&folder).await;
+    let url = db.url();
+    last(&folder, &url, &["run", "--phase", "migrate"]).await;
+    let to_new = [
+        "switch", SIDES, "--reads", "new", "--writes", "new", "--reason", "r2",
+    ];
+    last(&folder, &url, &to_new).await;
+    db.admin
+        .batch_execute(
+            "ALTER TABLE app.counted DISABLE TRIGGER USER; UPDATE app.counted SET times = 7 WHERE id = 3",
+        )
+        .await
+        .unwrap();
+    let repaired = last(&folder, &url, &["repair", "sync", SIDES, "--reason", "x"]).await;
+    assert!(
+        repaired["next"]
+            .as_str()
+            .unwrap()
+            .contains("[sync.backward]"),
+        "{repaired}"
+    );
+    let restart = ["backfill", "retry", "--restart", SIDES, "--reason", "x"];
+    let counted = folder.run(Some(&url), &["reconcile", SIDES]).await;
+    assert_eq!(counted.code, 18, "{counted:?}");
+    assert!(counted.stderr.contains("[sync.backward]"), "{counted:?}");
+    let refused = folder.run(Some(&url), &restart).await;
+    assert_eq!(refused.code, 18, "{refused:?}");
+    assert!(refused.stderr.contains("nothing was moved"), "{refused:?}");
+    // As one that was restarted before the switch moved.
+    db.admin
+        .batch_execute(
+            "UPDATE aegis_migrate.backfill SET state = 'running', ended_at = NULL WHERE change = '20261130T0900_sides';
+             UPDATE aegis_migrate.backfill_leaf SET state = 'open', cursor_key = NULL WHERE change = '20261130T0900_sides'",
+        )
+        .await
+        .unwrap();
+    let refused = folder.run(Some(&url), &["backfill", "run", SIDES]).await;
+    assert_eq!(refused.code, 18, "{refused:?}");
+    let seven = "SELECT times::bigint FROM app.counted WHERE id = 3";
+    assert_eq!(number(&db, seven).await, 7);
+    // The way out that was told.
+    db.admin
+        .batch_execute(
+            "BEGIN; SET LOCAL aegis_migrate.silent = '20261130T0900_sides';
+             UPDATE app.counted SET moved = times WHERE id = 3; COMMIT",
+        )
+        .await
+        .unwrap();
+    last(&folder, &url, &["reconcile", SIDES]).await;
+    // And back to the old side everything goes as before the switch.
+    let to_old = [
+        "switch", SIDES, "--reads", "old", "--writes", "old", "--reason", "back",
+    ];
+    last(&folder, &url, &to_old).await;
+    last(&folder, &url, &["backfill", "run", SIDES]).await;
+    assert_eq!(number(&db, seven).await, 7);
 }
