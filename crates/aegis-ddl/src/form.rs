@@ -451,6 +451,7 @@ pub enum Action {
     DropConstraint {
         constraint: String,
         cascade: bool,
+        if_exists: bool,
     },
     ValidateConstraint {
         constraint: String,

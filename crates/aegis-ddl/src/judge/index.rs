@@ -60,6 +60,7 @@ pub(super) fn create(world: &mut World<'_>, index: &CreateIndex, found: &mut Fou
             world.said_index(&name, &index.columns);
         }
     }
+    world.told_index(index);
     if index.partial || index.columns.len() != index.keys {
         world.said_hung(&index.table);
     }
@@ -103,10 +104,34 @@ fn built_at_once(world: &World<'_>, index: &CreateIndex, found: &mut Found) {
 pub(super) fn drop(
     world: &World<'_>,
     indexes: &[QualifiedName],
-    concurrently: bool,
+    (concurrently, if_exists): (bool, bool),
     found: &mut Found,
 ) {
-    let live: Vec<_> = indexes.iter().filter(|one| world.is_live(one)).collect();
+    let mut live: Vec<_> = indexes.iter().filter(|one| world.is_live(one)).collect();
+    for index in &live {
+        if let Some(constraint) = world.constraint_of(index) {
+            found.push(
+                "drop-index-not-concurrent",
+                Class::E,
+                Level::Error,
+                format!("{index} is the index of the constraint {constraint}, and the server drops it only with that (2BP01)"),
+            );
+        }
+    }
+    if if_exists {
+        live.retain(|index| {
+            let absent = world.has_no_index(index);
+            if absent {
+                found.push(
+                    "drop-index-not-concurrent",
+                    Class::B,
+                    Level::Notice,
+                    format!("there is no index {index}: nothing is dropped"),
+                );
+            }
+            !absent
+        });
+    }
     if live.is_empty() || concurrently {
         return;
     }

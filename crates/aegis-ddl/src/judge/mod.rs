@@ -138,6 +138,7 @@ fn judged(files: &[SourceFile], context: &Context<'_>) -> Report {
             world.runs_nothing_yet();
             statement_of(&mut world, statement, at, false, &mut found);
             boundaries.judge(&world, statement, &mut found);
+            world.passed_names(statement, !found.unread.is_empty());
             for made in again::made_by(std::slice::from_ref(statement), &world).keys() {
                 world.passed(made);
             }

@@ -29,7 +29,16 @@ pub(super) fn judge(
         Form::DropIndex {
             concurrently,
             indexes,
-        } => index::drop(world, indexes, *concurrently, found),
+        } => {
+            let words: Vec<String> = statement
+                .plain
+                .split_whitespace()
+                .take(5)
+                .map(str::to_ascii_uppercase)
+                .collect();
+            let if_exists = words.iter().any(|word| word == "EXISTS");
+            index::drop(world, indexes, (*concurrently, if_exists), found);
+        }
         Form::Reindex {
             concurrently,
             target,
@@ -103,6 +112,14 @@ pub(super) fn judge(
         }
         Form::RefreshMaterializedView { view, concurrently } => {
             if world.is_live(view) {
+                if *concurrently && world.has_no_row_key(view) {
+                    found.push(
+                        "refresh-not-concurrent",
+                        Class::E,
+                        Level::Error,
+                        format!("{view} has no unique index over all its rows, without which CONCURRENTLY is refused (55000)"),
+                    );
+                }
                 if *concurrently {
                     found.lock(view, LockMode::Exclusive);
                 } else {

@@ -114,6 +114,7 @@ fn action(node: &SyntaxNode) -> Action {
             None => other(node),
         },
         K::DROP_CONSTRAINT => Action::DropConstraint {
+            if_exists: tree::has(node, K::IF_EXISTS),
             constraint: constraint(),
             cascade: tree::has(node, K::CASCADE),
         },

@@ -11,6 +11,7 @@ mod expand;
 mod history;
 mod hostile;
 mod judge;
+mod known;
 mod nested;
 mod plain;
 mod reading;

@@ -130,6 +130,21 @@ pub(super) fn add_constraint(
     if constraint.nulls_not_distinct {
         since(found, "NULLS NOT DISTINCT", 15);
     }
+    if let ConstraintKind::Unique {
+        using_index: Some(index),
+    }
+    | ConstraintKind::PrimaryKey {
+        using_index: Some(index),
+    } = &constraint.kind
+        && let Some(why) = world.unfit(table, index)
+    {
+        found.push(
+            "add-unique",
+            Class::E,
+            Level::Error,
+            format!("the server refuses it: {index} {why}"),
+        );
+    }
     match &constraint.kind {
         ConstraintKind::Check { .. } => {
             if !constraint.not_valid && !constraint.not_enforced {
@@ -279,10 +294,20 @@ pub(super) fn drop_constraint(
     world: &World<'_>,
     table: &QualifiedName,
     constraint: &str,
+    if_exists: bool,
     found: &mut Found,
 ) {
     if let Some(other) = references(world, table, constraint) {
         found.lock(&other, LockMode::AccessExclusive);
+    }
+    if if_exists && world.has_no_constraint(table, constraint) {
+        found.push(
+            "drop-constraint",
+            Class::D,
+            Level::Notice,
+            format!("{table} has no constraint {constraint}: nothing is dropped"),
+        );
+        return;
     }
     // A CHECK that the set made to prove NOT NULL, or that nobody relied on yet.
     if world.is_scaffold(table, constraint) {

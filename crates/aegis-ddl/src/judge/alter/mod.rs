@@ -36,7 +36,33 @@ pub(super) fn judge(
         remember(world, table, action, transaction);
     }
     if live {
+        identities(world, table, actions, found);
         scan_under_lock(world, table, actions, found);
+    }
+}
+
+/// ADD GENERATED … AS IDENTITY where the server refuses it; the other actions of the statement are done by then.
+fn identities(world: &World<'_>, table: &QualifiedName, actions: &[Action], found: &mut Found) {
+    for action in actions {
+        let Action::AddIdentity { column } = action else {
+            continue;
+        };
+        let drops =
+            |one: &Action| matches!(one, Action::DropDefault { column: of } if of == column);
+        let sets = |one: &Action| matches!(one, Action::SetNotNull { column: of } if of == column);
+        let why = if world.may_be_null(table, column) && !actions.iter().any(sets) {
+            "may be NULL"
+        } else if world.has_default(table, column) && !actions.iter().any(drops) {
+            "has a default"
+        } else {
+            continue;
+        };
+        found.push(
+            "identity-change",
+            Class::E,
+            Level::Error,
+            format!("the server refuses it (55000): {table}.{column} {why}"),
+        );
     }
 }
 
@@ -250,7 +276,9 @@ fn one(world: &World<'_>, table: &QualifiedName, action: &Action, found: &mut Fo
             format!("{table} is rewritten for the new expression of {column}"),
         ),
         Action::AddConstraint { constraint } => add_constraint(world, table, constraint, found),
-        Action::DropConstraint { constraint, .. } => drop_constraint(world, table, constraint, found),
+        Action::DropConstraint { constraint, if_exists, .. } => {
+            drop_constraint(world, table, constraint, *if_exists, found);
+        }
         Action::ValidateConstraint { constraint } => {
             if let Some(other) = references(world, table, constraint) {
                 found.lock(&other, LockMode::RowShare);

@@ -2,6 +2,7 @@
 //! makes is not live: nobody reads or writes it yet.
 
 mod domains;
+mod indexes;
 mod proofs;
 mod said;
 
@@ -74,6 +75,12 @@ pub(in crate::judge) struct World<'a> {
     new_schemas: BTreeSet<String>,
     /// Unique indexes on columns that the set made, with their columns.
     indexes: BTreeMap<Name, Vec<String>>,
+    /// Every index that the set made by a name, and why it can be no constraint's.
+    told_indexes: BTreeMap<Name, indexes::Told>,
+    /// Whether the set may have made or moved indexes, tables or constraints of names that are not known here.
+    renames: bool,
+    /// Tables that the set altered otherwise than by a drop.
+    altered: BTreeSet<Name>,
     /// Types that the set made, in earlier files too.
     told_types: BTreeSet<Name>,
     /// Columns of `added` that no program of the version before fills: nullable, without a default.
@@ -172,6 +179,9 @@ impl<'a> World<'a> {
             hints: BTreeSet::new(),
             new_schemas: BTreeSet::new(),
             indexes: BTreeMap::new(),
+            told_indexes: BTreeMap::new(),
+            renames: false,
+            altered: BTreeSet::new(),
             told_types: BTreeSet::new(),
             added_empty: BTreeSet::new(),
             again: BTreeMap::new(),

@@ -1,0 +1,192 @@
+//! Indexes and constraints, by the set and by the catalog: what is surely not there, and what the server refuses.
+//!
+//! Invariants: where the set may have made or moved something of a name that is not known here, nothing is said to be missing.
+
+use aegis_catalog::{Index, Name};
+
+use super::World;
+use crate::form::{Action, CreateIndex, Form};
+use crate::name::QualifiedName;
+use crate::statement::Statement;
+
+/// An index that the set made.
+#[derive(Debug)]
+pub(in crate::judge) struct Told {
+    table: Name,
+    unique: bool,
+    /// Why it can be no constraint's.
+    unfit: Option<&'static str>,
+}
+
+impl World<'_> {
+    /// CREATE INDEX.
+    pub(in crate::judge) fn told_index(&mut self, index: &CreateIndex) {
+        let table = self.name(&index.table);
+        let Some(name) = &index.index else {
+            self.renames = true;
+            return;
+        };
+        let unfit = if !index.unique {
+            Some("is not a unique index")
+        } else if index.partial {
+            Some("is a partial index")
+        } else if index.columns.len() != index.keys {
+            Some("is over an expression")
+        } else {
+            None
+        };
+        let told = Told {
+            table: table.clone(),
+            unique: index.unique,
+            unfit,
+        };
+        self.told_indexes
+            .insert(Name::new(table.schema, &*name.name), told);
+    }
+
+    /// A statement ran: whether names may be other ones since.
+    pub(in crate::judge) fn passed_names(&mut self, statement: &Statement, unread: bool) {
+        let mut moved = unread;
+        match &statement.form {
+            Form::Rename { .. } | Form::SetSchema { .. } | Form::Do { .. } | Form::Call { .. } => {
+                moved = true;
+            }
+            Form::CreateTable(_) | Form::CreateTableAs { .. } => self.renames = true,
+            Form::DropIndex { indexes, .. } => {
+                for index in indexes {
+                    let name = self.name(index);
+                    self.told_indexes.remove(&name);
+                }
+            }
+            Form::AlterTable { table, actions } => {
+                let keeps = |action: &Action| {
+                    matches!(
+                        action,
+                        Action::DropConstraint { .. } | Action::ValidateConstraint { .. }
+                    )
+                };
+                moved |= actions.iter().any(|action| {
+                    matches!(
+                        action,
+                        Action::RenameTable { .. }
+                            | Action::SetSchema
+                            | Action::AttachPartition { .. }
+                    )
+                });
+                if !actions.iter().all(keeps) {
+                    let name = self.name(table);
+                    self.altered.insert(name);
+                }
+            }
+            _ => {}
+        }
+        if moved {
+            self.renames = true;
+            // Which name is whose now?
+            self.told_indexes.clear();
+        }
+    }
+
+    /// Whether the catalog was read, and neither it nor the set has such an index.
+    pub(in crate::judge) fn has_no_index(&self, index: &QualifiedName) -> bool {
+        !self.renames && self.is_absent(index) && !self.told_indexes.contains_key(&self.name(index))
+    }
+
+    /// Whether the catalog knows the table, and neither it nor the set has such a constraint.
+    pub(in crate::judge) fn has_no_constraint(
+        &self,
+        table: &QualifiedName,
+        constraint: &str,
+    ) -> bool {
+        let name = self.name(table);
+        let (Some(catalog), Some(relation)) = (self.catalog, self.relation(table)) else {
+            return false;
+        };
+        !self.renames
+            && !self.altered.contains(&name)
+            && !catalog
+                .constraints_of(&name)
+                .any(|one| one.name == constraint)
+            && !relation
+                .columns
+                .iter()
+                .any(|column| column.not_null_constraint.as_deref() == Some(constraint))
+    }
+
+    /// Whether the column surely may be NULL.
+    pub(in crate::judge) fn may_be_null(&self, table: &QualifiedName, column: &str) -> bool {
+        let name = self.name(table);
+        !self.renames
+            && !self.altered.contains(&name)
+            && self.column(table, column).is_some_and(|one| !one.not_null)
+    }
+
+    /// Whether the column surely has a default.
+    pub(in crate::judge) fn has_default(&self, table: &QualifiedName, column: &str) -> bool {
+        let name = self.name(table);
+        !self.renames
+            && !self.altered.contains(&name)
+            && self
+                .column(table, column)
+                .is_some_and(|one| one.default.is_some())
+    }
+
+    /// An index of the catalog, unless the set may have made it another one.
+    fn listed(&self, name: &Name) -> Option<&Index> {
+        let index = self.catalog?.index(name)?;
+        let moved = self.renames || self.gone.contains(&index.table);
+        (!moved && !self.told_indexes.contains_key(name)).then_some(index)
+    }
+
+    /// Why the server does not take this index for a constraint of the table. None: it does, or nobody knows.
+    pub(in crate::judge) fn unfit(&self, table: &QualifiedName, index: &str) -> Option<String> {
+        let table = self.name(table);
+        let name = Name::new(table.schema.clone(), index);
+        if let Some(told) = self.told_indexes.get(&name) {
+            if told.table != table && !self.renames {
+                return Some(format!("is an index of {}", told.table));
+            }
+            return told.unfit.map(str::to_owned);
+        }
+        let index = self.listed(&name)?;
+        let why = if index.table != table {
+            return Some(format!("is an index of {}", index.table));
+        } else if !index.unique {
+            "is not a unique index"
+        } else if index.predicate.is_some() {
+            "is a partial index"
+        } else if index.keys.iter().any(|key| key.column.is_none()) {
+            "is over an expression"
+        } else {
+            return None;
+        };
+        Some(why.to_owned())
+    }
+
+    /// The constraint that an index belongs to: then DROP INDEX is refused.
+    pub(in crate::judge) fn constraint_of(&self, index: &QualifiedName) -> Option<String> {
+        let index = self.listed(&self.name(index))?;
+        let constraint = index.constraint.clone()?;
+        let key = (index.table.clone(), constraint);
+        (!self.dropped.contains(&key)).then_some(key.1)
+    }
+
+    /// Whether a materialized view surely has no unique index over all its rows: then CONCURRENTLY is refused.
+    pub(in crate::judge) fn has_no_row_key(&self, view: &QualifiedName) -> bool {
+        let name = self.name(view);
+        let (Some(catalog), Some(_)) = (self.catalog, self.relation(view)) else {
+            return false;
+        };
+        !self.renames
+            && !self.gone.contains(&name)
+            && !self
+                .told_indexes
+                .values()
+                .any(|told| told.table == name && told.unique)
+            && !catalog.indexes_of(&name).any(|index| {
+                index.unique
+                    && index.predicate.is_none()
+                    && index.keys.iter().all(|key| key.column.is_some())
+            })
+    }
+}
