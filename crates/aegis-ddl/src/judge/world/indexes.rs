@@ -2,6 +2,8 @@
 //!
 //! Invariants: where the set may have made or moved something of a name that is not known here, nothing is said to be missing.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use aegis_catalog::{Index, Name};
 
 use super::World;
@@ -18,12 +20,23 @@ pub(in crate::judge) struct Told {
     unfit: Option<&'static str>,
 }
 
+/// Which names the set made and moved.
+#[derive(Debug, Default)]
+pub(in crate::judge) struct Names {
+    /// Every index that the set made by a name.
+    told_indexes: BTreeMap<Name, Told>,
+    /// Whether the set may have made or moved indexes, tables or constraints of names that are not known here.
+    renames: bool,
+    /// Tables that the set altered otherwise than by a drop.
+    altered: BTreeSet<Name>,
+}
+
 impl World<'_> {
     /// CREATE INDEX.
     pub(in crate::judge) fn told_index(&mut self, index: &CreateIndex) {
         let table = self.name(&index.table);
         let Some(name) = &index.index else {
-            self.renames = true;
+            self.names.renames = true;
             return;
         };
         let unfit = if !index.unique {
@@ -40,7 +53,8 @@ impl World<'_> {
             unique: index.unique,
             unfit,
         };
-        self.told_indexes
+        self.names
+            .told_indexes
             .insert(Name::new(table.schema, &*name.name), told);
     }
 
@@ -51,11 +65,11 @@ impl World<'_> {
             Form::Rename { .. } | Form::SetSchema { .. } | Form::Do { .. } | Form::Call { .. } => {
                 moved = true;
             }
-            Form::CreateTable(_) | Form::CreateTableAs { .. } => self.renames = true,
+            Form::CreateTable(_) | Form::CreateTableAs { .. } => self.names.renames = true,
             Form::DropIndex { indexes, .. } => {
                 for index in indexes {
                     let name = self.name(index);
-                    self.told_indexes.remove(&name);
+                    self.names.told_indexes.remove(&name);
                 }
             }
             Form::AlterTable { table, actions } => {
@@ -75,21 +89,23 @@ impl World<'_> {
                 });
                 if !actions.iter().all(keeps) {
                     let name = self.name(table);
-                    self.altered.insert(name);
+                    self.names.altered.insert(name);
                 }
             }
             _ => {}
         }
         if moved {
-            self.renames = true;
+            self.names.renames = true;
             // Which name is whose now?
-            self.told_indexes.clear();
+            self.names.told_indexes.clear();
         }
     }
 
     /// Whether the catalog was read, and neither it nor the set has such an index.
     pub(in crate::judge) fn has_no_index(&self, index: &QualifiedName) -> bool {
-        !self.renames && self.is_absent(index) && !self.told_indexes.contains_key(&self.name(index))
+        !self.names.renames
+            && self.is_absent(index)
+            && !self.names.told_indexes.contains_key(&self.name(index))
     }
 
     /// Whether the catalog knows the table, and neither it nor the set has such a constraint.
@@ -102,8 +118,8 @@ impl World<'_> {
         let (Some(catalog), Some(relation)) = (self.catalog, self.relation(table)) else {
             return false;
         };
-        !self.renames
-            && !self.altered.contains(&name)
+        !self.names.renames
+            && !self.names.altered.contains(&name)
             && !catalog
                 .constraints_of(&name)
                 .any(|one| one.name == constraint)
@@ -116,16 +132,16 @@ impl World<'_> {
     /// Whether the column surely may be NULL.
     pub(in crate::judge) fn may_be_null(&self, table: &QualifiedName, column: &str) -> bool {
         let name = self.name(table);
-        !self.renames
-            && !self.altered.contains(&name)
+        !self.names.renames
+            && !self.names.altered.contains(&name)
             && self.column(table, column).is_some_and(|one| !one.not_null)
     }
 
     /// Whether the column surely has a default.
     pub(in crate::judge) fn has_default(&self, table: &QualifiedName, column: &str) -> bool {
         let name = self.name(table);
-        !self.renames
-            && !self.altered.contains(&name)
+        !self.names.renames
+            && !self.names.altered.contains(&name)
             && self
                 .column(table, column)
                 .is_some_and(|one| one.default.is_some())
@@ -134,16 +150,16 @@ impl World<'_> {
     /// An index of the catalog, unless the set may have made it another one.
     fn listed(&self, name: &Name) -> Option<&Index> {
         let index = self.catalog?.index(name)?;
-        let moved = self.renames || self.gone.contains(&index.table);
-        (!moved && !self.told_indexes.contains_key(name)).then_some(index)
+        let moved = self.names.renames || self.gone.contains(&index.table);
+        (!moved && !self.names.told_indexes.contains_key(name)).then_some(index)
     }
 
     /// Why the server does not take this index for a constraint of the table. None: it does, or nobody knows.
     pub(in crate::judge) fn unfit(&self, table: &QualifiedName, index: &str) -> Option<String> {
         let table = self.name(table);
         let name = Name::new(table.schema.clone(), index);
-        if let Some(told) = self.told_indexes.get(&name) {
-            if told.table != table && !self.renames {
+        if let Some(told) = self.names.told_indexes.get(&name) {
+            if told.table != table && !self.names.renames {
                 return Some(format!("is an index of {}", told.table));
             }
             return told.unfit.map(str::to_owned);
@@ -177,9 +193,10 @@ impl World<'_> {
         let (Some(catalog), Some(_)) = (self.catalog, self.relation(view)) else {
             return false;
         };
-        !self.renames
+        !self.names.renames
             && !self.gone.contains(&name)
             && !self
+                .names
                 .told_indexes
                 .values()
                 .any(|told| told.table == name && told.unique)

@@ -75,12 +75,8 @@ pub(in crate::judge) struct World<'a> {
     new_schemas: BTreeSet<String>,
     /// Unique indexes on columns that the set made, with their columns.
     indexes: BTreeMap<Name, Vec<String>>,
-    /// Every index that the set made by a name, and why it can be no constraint's.
-    told_indexes: BTreeMap<Name, indexes::Told>,
-    /// Whether the set may have made or moved indexes, tables or constraints of names that are not known here.
-    renames: bool,
-    /// Tables that the set altered otherwise than by a drop.
-    altered: BTreeSet<Name>,
+    /// Which names the set made and moved.
+    names: indexes::Names,
     /// Types that the set made, in earlier files too.
     told_types: BTreeSet<Name>,
     /// Columns of `added` that no program of the version before fills: nullable, without a default.
@@ -179,9 +175,7 @@ impl<'a> World<'a> {
             hints: BTreeSet::new(),
             new_schemas: BTreeSet::new(),
             indexes: BTreeMap::new(),
-            told_indexes: BTreeMap::new(),
-            renames: false,
-            altered: BTreeSet::new(),
+            names: indexes::Names::default(),
             told_types: BTreeSet::new(),
             added_empty: BTreeSet::new(),
             again: BTreeMap::new(),
