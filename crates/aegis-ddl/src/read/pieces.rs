@@ -260,8 +260,7 @@ fn of_names(sql: &str, statement: &SyntaxNode) -> Vec<MadeName> {
             .map(|column| tree::one(&column, K::COLUMN_NAME));
         let columns = match (word, own) {
             ("check", _) if parts.columns.len() == 1 => parts.columns,
-            ("check", _) => Vec::new(),
-            ("pkey", _) => Vec::new(),
+            ("check" | "pkey", _) => Vec::new(),
             (_, Some(own)) => vec![own],
             ("fkey", None) => listed(&node, K::FOREIGN_KEY_COLUMN_LIST),
             (_, None) => {

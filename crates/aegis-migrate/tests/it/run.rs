@@ -705,7 +705,9 @@ async fn a_schema_that_is_missing_or_shut_is_told_before_anything_is_made_elsewh
     );
     // It may be the wrong database: what is left there is said.
     assert!(
-        error.to_string().contains("only the ledger's tables are here"),
+        error
+            .to_string()
+            .contains("only the ledger's tables are here"),
         "{error}"
     );
 }
