@@ -354,7 +354,7 @@ pub(crate) fn unedited(stands: &Standing, dev: bool) -> Result<(), RunError> {
     Err(RunError::Edited(edited.join(", ")))
 }
 
-/// [`unedited`] of the application's ledger, as it stands now.
+/// `unedited` of the application's ledger, as it stands now.
 ///
 /// # Errors
 /// [`RunError::Edited`], or the database's.
