@@ -262,7 +262,10 @@ async fn read(
         (What::Sides(_), Some(pinned)) => {
             sides::count(transaction, asked, pinned.sides(), told).await?
         }
-        (What::Sides(_), None) => Vec::new(),
+        // Nothing counted is no count of zero.
+        (What::Sides(_), None) => {
+            return Err(PassError::Asked("the two sides were not read".to_owned()));
+        }
     };
     Ok((state, counts))
 }
