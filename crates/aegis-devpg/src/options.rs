@@ -20,7 +20,7 @@ pub enum Durability {
     /// PostgreSQL's own defaults.
     #[default]
     Durable,
-    /// `fsync`, `full_page_writes` and `synchronous_commit` off: for tests.
+    /// `fsync` and `full_page_writes` off: for tests. A commit still waits until its WAL is written, if not to the disk.
     Fast,
 }
 

@@ -344,7 +344,6 @@ fn arguments(place: &Place, binaries: &Binaries, port: u16, options: &Options) -
     if options.durability == Durability::Fast {
         set("fsync", "off");
         set("full_page_writes", "off");
-        set("synchronous_commit", "off");
     }
     for (name, value) in &options.settings {
         set(name, value);

@@ -117,7 +117,8 @@ fn of_code(code: &str) -> Fault {
     match code {
         "55P03" | "40P01" | "40001" => Fault::Lock,
         "57014" => Fault::Time,
-        "25006" => Fault::Lost,
+        // No place to write any more; and a session that the server ended since it stood still inside a transaction.
+        "25006" | "25P03" | "25P04" => Fault::Lost,
         _ => match code.get(..2).unwrap_or_default() {
             "08" | "57" => Fault::Lost,
             "53" => Fault::Resources,
@@ -145,6 +146,7 @@ mod tests {
             ("57014", Fault::Time),
             ("57P01", Fault::Lost),
             ("08006", Fault::Lost),
+            ("25P03", Fault::Lost),
             ("53100", Fault::Resources),
             ("42703", Fault::Statement),
             ("42501", Fault::Statement),

@@ -8,6 +8,7 @@ use aegis_backfill::throttle::Limits;
 use aegis_backfill::{SCHEMA, sync};
 use aegis_devpg::{Options, Server};
 use aegis_testkit::{process_slot, wait_until};
+use serde_json::Value;
 use tokio_postgres::NoTls;
 
 use super::forward::{apart, filled, spec};
@@ -159,29 +160,36 @@ async fn process_a_server_that_crashes_and_one_that_restarts_cost_no_row() {
         sync::SCHEMA,
         SCHEMA,
         "CREATE TABLE app.t (id bigint PRIMARY KEY, done int NOT NULL DEFAULT 0);
-         INSERT INTO app.t (id) SELECT generate_series(1, 20000); ANALYZE app.t; CHECKPOINT",
+         INSERT INTO app.t (id) SELECT generate_series(1, 20000); ANALYZE app.t",
     ] {
         client.batch_execute(sql).await.unwrap();
     }
     let own = url.clone();
-    let runner = tokio::spawn(async move {
+    let (tell, mut told) = tokio::sync::watch::channel(Value::Null);
+    let mut runner = tokio::spawn(async move {
         let ports = Ports {
             connect: &connect(own),
             limits: &|| Ok(Limits::default()),
             wait: BOUND,
             at_pause: AtPause::Waits,
         };
-        run(ports, &counting(), &who(), &mut |_| {}).await
+        run(ports, &counting(), &who(), &mut |event| {
+            tell.send_replace(event.clone());
+        })
+        .await
     });
     let seen = "SELECT coalesce(max(rows_seen), 0) FROM aegis_migrate.backfill";
     for (time, crashes) in [true, false, true].into_iter().enumerate() {
         let client = asked().await;
         let from = i64::try_from(time).unwrap() * 3000;
-        wait_until("it has moved more", BOUND, async || {
+        let moved = wait_until("it has moved more", BOUND, async || {
             let row = client.query_one(seen, &[]).await.unwrap();
             row.get::<_, i64>(0) > from
-        })
-        .await;
+        });
+        tokio::select! {
+            () = moved => {}
+            ended = &mut runner => panic!("its end before the next fault: {ended:?}; it told {:?}", *told.borrow_and_update()),
+        }
         let of: i64 = client.query_one(seen, &[]).await.unwrap().get(0);
         assert!(of < 20_000, "it is not at its end");
         if crashes {
