@@ -14,6 +14,7 @@ mod lints;
 mod markdown;
 mod measured;
 mod replays;
+mod rooms;
 mod rust;
 mod sizes;
 mod todos;
@@ -39,13 +40,14 @@ pub struct Args {
 
 type Check = fn(&Tree) -> Vec<Finding>;
 
-const CHECKS: [(&str, Check); 11] = [
+const CHECKS: [(&str, Check); 12] = [
     ("heads", heads::check),
     ("sizes", sizes::check),
     ("lints", lints::check),
     ("unwraps", unwraps::check),
     ("todos", todos::check),
     ("links", links::check),
+    ("rooms", rooms::check),
     ("error codes", error_codes::check),
     ("measured", measured::check),
     ("replays", replays::check),
