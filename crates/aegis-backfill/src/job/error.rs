@@ -1,5 +1,7 @@
 //! Why a job does not move, or has ended without being done; and what an error of the server means for a batch.
 
+use tokio_postgres::error::Severity;
+
 /// Why a job is not done.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -105,23 +107,28 @@ pub(crate) enum Fault {
     Statement,
 }
 
-/// What the server's answer means. Codes of functions and triggers of the author are theirs: a row.
+/// What the server's answer means. Codes of functions and triggers of the author are theirs: a row. What ends the session is no answer,
+/// whatever its code: the server's word for one that stood still inside a transaction is of the class that else means a wrong statement.
 pub(crate) fn fault(error: &tokio_postgres::Error) -> Fault {
-    let Some(code) = error.code() else {
+    let Some(db) = error.as_db_error() else {
         return Fault::Lost;
     };
-    of_code(code.code())
+    match db.parsed_severity() {
+        Some(Severity::Fatal | Severity::Panic) => Fault::Lost,
+        _ => of_code(db.code().code()),
+    }
 }
 
+/// Of an answer in a session that goes on.
 fn of_code(code: &str) -> Fault {
     match code {
         "55P03" | "40P01" | "40001" => Fault::Lock,
         "57014" => Fault::Time,
-        // No place to write any more; and a session that the server ended since it stood still inside a transaction.
-        "25006" | "25P03" | "25P04" => Fault::Lost,
+        // A standby: the place to write is elsewhere by now.
+        "25006" => Fault::Lost,
         _ => match code.get(..2).unwrap_or_default() {
-            "08" | "57" => Fault::Lost,
-            "53" => Fault::Resources,
+            // 08 is another server's, which the statement asks.
+            "08" | "53" => Fault::Resources,
             "0A" | "25" | "26" | "28" | "34" | "3D" | "3F" | "42" | "55" | "58" | "F0" | "XX" => {
                 Fault::Statement
             }
@@ -144,9 +151,9 @@ mod tests {
             ("55P03", Fault::Lock),
             ("40P01", Fault::Lock),
             ("57014", Fault::Time),
-            ("57P01", Fault::Lost),
-            ("08006", Fault::Lost),
-            ("25P03", Fault::Lost),
+            ("57P01", Fault::Row),
+            ("08006", Fault::Resources),
+            ("25006", Fault::Lost),
             ("53100", Fault::Resources),
             ("42703", Fault::Statement),
             ("42501", Fault::Statement),

@@ -15,10 +15,31 @@ use tokio_postgres::config::{Config, Host};
 
 use super::{BOUND, beside, counted, counting, not_moved, number, sized, stands, who};
 
-/// A connection over which nothing goes any more, in either direction, once the server has said that it changed seven rows: a runner
-/// that stands still inside a batch. Only the first time; it ends when `thaw` is true.
+/// How a connection ends over which nothing went for a while.
+#[derive(Clone, Copy)]
+enum Thaws {
+    /// It is gone.
+    Gone,
+    /// As that of a process that was stopped: the server's answer of before is read, and its last words are the answer to what comes next.
+    WithLastWords,
+}
+
+impl Thaws {
+    /// What the server has said last before: that it changed seven rows, or, where the next words have to be the answer to one statement
+    /// alone, that it has the settings of a transaction.
+    fn stands_at(self) -> &'static [u8] {
+        match self {
+            Self::Gone => b"UPDATE 7\0",
+            Self::WithLastWords => b"SET\0Z\0\0\0\x05T",
+        }
+    }
+}
+
+/// A connection over which nothing goes any more, in either direction, once the server has said what `how` waits for: a runner that
+/// stands still inside a transaction. Only the first time; it ends when `thaw` is true.
 async fn freezing(
     url: String,
+    how: Thaws,
     frozen: Arc<AtomicBool>,
     mut thaw: watch::Receiver<bool>,
 ) -> Result<tokio_postgres::Client, String> {
@@ -40,9 +61,17 @@ async fn freezing(
                 }
                 Ok(read) = server.read(&mut down) => {
                     let words = &down[..read];
-                    let seven = words.windows(9).any(|part| part == b"UPDATE 7\0");
-                    if seven && !frozen.swap(true, Ordering::SeqCst) {
+                    let at = how.stands_at();
+                    let is_there = words.windows(at.len()).any(|part| part == at);
+                    if is_there && !frozen.swap(true, Ordering::SeqCst) {
                         thaw.wait_for(|thawed| *thawed).await.ok();
+                        if let Thaws::WithLastWords = how {
+                            let mut last_words = Vec::new();
+                            server.read_to_end(&mut last_words).await.ok();
+                            theirs.write_all(words).await.unwrap();
+                            theirs.read(&mut up).await.unwrap();
+                            theirs.write_all(&last_words).await.unwrap();
+                        }
                         return;
                     }
                     if read == 0 || theirs.write_all(words).await.is_err() {
@@ -62,6 +91,16 @@ async fn freezing(
 
 #[tokio::test]
 async fn a_runner_that_stands_still_inside_a_batch_keeps_no_row_from_a_writer() {
+    stands_still(Thaws::Gone).await;
+}
+
+#[tokio::test]
+async fn a_runner_that_was_stopped_and_hears_that_the_server_ended_it_takes_a_new_session() {
+    stands_still(Thaws::WithLastWords).await;
+}
+
+/// A writer goes on beside a runner that stands still inside a batch, and afterwards the runner ends its job.
+async fn stands_still(how: Thaws) {
     let db = counted(70).await;
     let mut spec = counting();
     spec.batch = sized(7, 7);
@@ -70,7 +109,12 @@ async fn a_runner_that_stands_still_inside_a_batch_keeps_no_row_from_a_writer() 
     let (url, seen, moved) = (db.url(), Arc::clone(&frozen), spec.clone());
     let runner = tokio::spawn(async move {
         let connect = move || -> Connecting {
-            Box::pin(freezing(url.clone(), Arc::clone(&seen), thawed.clone()))
+            Box::pin(freezing(
+                url.clone(),
+                how,
+                Arc::clone(&seen),
+                thawed.clone(),
+            ))
         };
         let ports = Ports {
             connect: &connect,
