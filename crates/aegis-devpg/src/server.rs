@@ -12,9 +12,10 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::binaries::{self, Binaries};
+use crate::binaries;
 use crate::folder::Place;
 use crate::pidfile::PidFile;
+use crate::probe::Binaries;
 use crate::url;
 use crate::user;
 use crate::watchdog::{Phase, Watchdog};

@@ -8,6 +8,7 @@
 mod build;
 mod compare;
 mod delta;
+mod difference;
 mod file;
 mod key;
 mod partition;
@@ -17,8 +18,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-pub use compare::{Difference, NotCompared, Severity, What};
+pub use compare::NotCompared;
 pub use delta::{Delta, Fold};
+pub use difference::{Difference, Severity, What};
 pub use key::{Key, Kind};
 
 /// The version of the shapes: it moves when an entry's fields change their meaning, and structures of two versions are not compared.

@@ -5,8 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::compare::{Difference, Severity, What};
-use super::{Key, Kind, Shape, Structure};
+use super::{Difference, Key, Kind, Severity, Shape, Structure, What};
 
 /// The fields of a column that a partition shares with its parent.
 const SHARED: &[&str] = &[
