@@ -35,7 +35,8 @@ SELECT bool_and(t.tgenabled IN ('O', 'A')) AND count(*) = 2
        -- From what is stored and not from what is printed: that depends on the reader's search_path.
        encode(sha256(convert_to(concat(string_agg(
            concat_ws(E'\n', t.xmin, f.xmin, t.tgname, t.tgtype, t.tgattr, t.tgqual, f.proname, f.prosrc, f.prosecdef, f.proconfig, f.proowner::regrole),
-           E'\n' ORDER BY t.tgname), (SELECT E'\n' || by FROM touched)), 'UTF8')), 'hex') AS definition
+           E'\n' ORDER BY t.tgname), (SELECT E'\n' || by FROM touched)), 'UTF8')), 'hex') AS definition,
+       min(f.prosrc) AS body
 FROM own t
 JOIN pg_proc f ON f.oid = t.tgfoid
 HAVING count(*) > 0

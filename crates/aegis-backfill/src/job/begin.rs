@@ -144,6 +144,7 @@ pub(crate) async fn begin<'a>(
             .await?;
         walk.epoch = row.try_get("epoch")?;
     }
+    old_side_counts(client, &spec.change).await?;
     let (open, gone) = open(client, spec, leaves).await?;
     Ok(Begun::Taken(Box::new(Taken {
         walk,
@@ -200,6 +201,27 @@ pub(crate) async fn trigger(client: &Client, spec: &Spec) -> Result<(), JobError
          `aegis migrate run --phase expand` makes it, and `aegis migrate repair sync {0} --reason TEXT` one that was there",
         spec.change, spec.table
     )))
+}
+
+/// Refuses when programs may write the new side. Asked when the job is there with this runner's epoch: who moves the switch later finds
+/// it, and gives it another epoch.
+pub(crate) async fn old_side_counts(client: &Client, change: &str) -> Result<(), JobError> {
+    let has_switch = include_str!("../../sql/job/has_switch.sql");
+    if !client.query_one(has_switch, &[]).await?.try_get(0)? {
+        return Ok(());
+    }
+    client
+        .execute(include_str!("../../sql/job/mover.sql"), &[&change])
+        .await?;
+    let moved = client
+        .query_opt(include_str!("../../sql/job/new_side.sql"), &[&change])
+        .await?;
+    match moved.map(|row| row.try_get(0)).transpose()? {
+        Some(true) => Err(JobError::NewSide {
+            change: change.to_owned(),
+        }),
+        Some(false) | None => Ok(()),
+    }
 }
 
 /// Makes the job with the greatest key of each leaf.

@@ -71,6 +71,14 @@ pub enum JobError {
         /// The epoch of this one.
         epoch: i64,
     },
+    /// Programs may write the new side now, and forward of the old one would go over it.
+    #[error(
+        "the switch of {change} was moved to the new side, so its backfill moves nothing more; what a batch had under way was taken back"
+    )]
+    NewSide {
+        /// The change.
+        change: String,
+    },
     /// No connection.
     #[error("the backfill has no connection: {0}")]
     Connect(String),

@@ -1,6 +1,7 @@
 //! A job: the rows that a change needs moved, in short batches, from the first key to the greatest one that was there at the start.
 //!
-//! Invariants: a batch, its cursor and its counts are one commit, under the job's epoch and only while the job is `running`; whoever
+//! Invariants: a batch, its cursor and its counts are one commit, under the job's epoch and only while the job is `running`; who takes the job,
+//! or moves the switch of its change, gives it another epoch; whoever
 //! begins, begins at the committed cursor, so a kill, a lost answer to COMMIT and a second runner are all the same; one bad row costs
 //! that row; nothing of a job grows with the table.
 //!

@@ -6,7 +6,7 @@ use serde_json::json;
 use tokio_postgres::Client;
 
 use super::batch::{Batch, Place, Walk};
-use super::begin::{Begun, Taken, begin, lock, trigger};
+use super::begin::{Begun, Taken, begin, lock, old_side_counts, trigger};
 use super::error::Fault;
 use super::progress::Progress;
 use super::size::Size;
@@ -360,6 +360,8 @@ impl Running<'_, '_> {
         };
         let row = row.ok_or_else(fenced)?;
         if row.try_get::<_, i64>("epoch")? != self.walk.epoch {
+            // A move of the switch takes it away too.
+            old_side_counts(&self.client, change).await?;
             return Err(fenced());
         }
         let (state, by, reason): (String, String, String) = (

@@ -3,6 +3,7 @@
 //! An INSERT has no row of before, so a side counts as written when one of its columns is neither NULL nor its default. The names
 //! of both triggers begin with `zz_`: PostgreSQL fires them in name order, and what another one has changed has to be seen.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use aegis_catalog::{Name, quote};
@@ -110,7 +111,7 @@ pub(super) fn drop(rule: &Rule) -> Vec<String> {
 }
 
 /// The body: which side was written, then what the other one becomes.
-fn body(sides: &Sides) -> String {
+pub(super) fn body(sides: &Sides) -> String {
     let rule = &sides.rule;
     let change = literal(&rule.change);
     let any = |side: &[Column], of: fn(&Column) -> String| {
@@ -137,14 +138,14 @@ DECLARE
     aegis_old boolean;
     aegis_new boolean;
     aegis_agrees boolean;
-BEGIN
+{kept_apart}BEGIN
     IF TG_OP = 'INSERT' THEN
         aegis_old := {old_given};
         aegis_new := {new_given};
     ELSE
         aegis_old := {old_moved};
         aegis_new := {new_moved};
-    END IF;
+{stays}    END IF;
     IF aegis_old THEN
         PERFORM aegis_migrate.sight({change}, 'old');
     END IF;
@@ -171,10 +172,12 @@ BEGIN
         new_moved = any(&sides.new, |column| differs(column, "OLD", "NEW")),
         agrees = sides.agrees(),
         filled = filled(&sides.new),
+        kept_apart = declared(sides),
+        stays = asked(sides),
     );
-    text.push_str(&carry(&sides.old));
+    text.push_str(&carried(sides, &sides.old, &sides.new));
     text.push_str("    ELSE\n");
-    text.push_str(&carry(&sides.new));
+    text.push_str(&carried(sides, &sides.new, &sides.old));
     text.push_str("    END IF;\n    RETURN NEW;\nEND;\n");
     text
 }
@@ -195,27 +198,97 @@ fn filled(side: &[Column]) -> String {
     text
 }
 
-/// Computes a side from the other one.
-fn carry(side: &[Column]) -> String {
-    let computed: Vec<(&Column, &String)> = side
-        .iter()
-        .filter_map(|column| Some((column, column.from.as_ref()?)))
-        .collect();
-    if computed.is_empty() {
-        return "        NULL;\n".to_owned();
+/// The variable that says whether a column of a side that may stay is set by this write.
+fn sets(column: &Column) -> String {
+    quote(&format!("aegis_sets_{}", tag(&column.name)))
+}
+
+/// The variables of columns that may stay: an INSERT sets all.
+fn declared(sides: &Sides) -> String {
+    let mut text = String::new();
+    for (column, _) in may_stay(sides) {
+        writeln!(text, "    {} boolean := true;", sets(column)).ok();
     }
-    let mut text = "        SELECT ".to_owned();
-    for (index, (_, from)) in computed.iter().enumerate() {
-        let comma = if index == 0 { "" } else { ", " };
-        write!(text, "{comma}({from})").ok();
+    if !text.is_empty() {
+        text.push_str("    aegis_given record;\n");
     }
-    text.push_str("\n        INTO ");
-    for (index, (column, _)) in computed.iter().enumerate() {
-        let comma = if index == 0 { "" } else { ", " };
-        write!(text, "{comma}NEW.{}", quote(&column.name)).ok();
-    }
-    text.push_str("\n        FROM (SELECT NEW.*) AS aegis_row;\n");
     text
+}
+
+/// Columns that a write of the other side may leave alone, with what their expressions read.
+fn may_stay(sides: &Sides) -> impl Iterator<Item = (&Column, &BTreeSet<String>)> {
+    let both = [(&sides.old, &sides.new), (&sides.new, &sides.old)];
+    both.into_iter().flat_map(|(side, other)| {
+        let kept = side.iter();
+        kept.filter_map(|column| Some((column, column.may_stay(other)?)))
+    })
+}
+
+/// Asks, before anything is computed, whether a write has touched what an expression reads; or the column itself, where the other side
+/// wins over it.
+fn asked(sides: &Sides) -> String {
+    let mut text = String::new();
+    for (column, reads) in may_stay(sides) {
+        let is_old = sides.old.contains(column);
+        let read = reads.iter().map(|name| sides.moved(name));
+        let own = is_old.then(|| differs(column, "OLD", "NEW"));
+        let moved: Vec<String> = read.chain(own).collect();
+        writeln!(text, "        {} := {};", sets(column), moved.join(" OR ")).ok();
+    }
+    text
+}
+
+/// Computes a side after a write of `other`. What the write did not touch stays, where the row agrees so; else all of it is computed.
+fn carried(sides: &Sides, side: &[Column], other: &[Column]) -> String {
+    let stays = |column: &&Column| column.may_stay(other).is_some();
+    let (may_stay, always): (Vec<&Column>, Vec<&Column>) = computed(side).partition(stays);
+    if may_stay.is_empty() {
+        return carry(&always, "NEW", "        ");
+    }
+    let mut text = "        aegis_given := NEW;\n".to_owned();
+    for column in may_stay {
+        let one = carry(&[column], "aegis_given", "            ");
+        let sets = sets(column);
+        write!(text, "        IF {sets} THEN\n{one}        END IF;\n").ok();
+    }
+    if !always.is_empty() {
+        text.push_str(&carry(&always, "aegis_given", "        "));
+    }
+    let all: Vec<&Column> = computed(side).collect();
+    let (all, agrees) = (
+        carry(&all, "aegis_given", "                "),
+        sides.agrees(),
+    );
+    write!(
+        text,
+        "        IF TG_OP = 'UPDATE' THEN\n            SELECT {agrees} INTO aegis_agrees FROM (SELECT NEW.*) AS aegis_row;\n            IF NOT aegis_agrees THEN\n{all}            END IF;\n        END IF;\n"
+    )
+    .ok();
+    text
+}
+
+fn computed(side: &[Column]) -> impl Iterator<Item = &Column> {
+    side.iter().filter(|column| column.from.is_some())
+}
+
+/// Computes columns from a row, at once.
+fn carry(columns: &[&Column], row: &str, indent: &str) -> String {
+    if columns.is_empty() {
+        return format!("{indent}NULL;\n");
+    }
+    let from: Vec<String> = columns
+        .iter()
+        .filter_map(|column| Some(format!("({})", column.from.as_ref()?)))
+        .collect();
+    let names: Vec<String> = columns
+        .iter()
+        .map(|column| format!("NEW.{}", quote(&column.name)))
+        .collect();
+    format!(
+        "{indent}SELECT {}\n{indent}INTO {}\n{indent}FROM (SELECT {row}.*) AS aegis_row;\n",
+        from.join(", "),
+        names.join(", ")
+    )
 }
 
 /// Computes a side for some rows that are there, into variables of its types: a value that the trigger could not assign fails here
@@ -266,6 +339,25 @@ fn differs(column: &Column, one: &str, other: &str) -> String {
     let name = quote(&column.name);
     let text = if column.compares { "" } else { "::text" };
     format!("{one}.{name}{text} IS DISTINCT FROM {other}.{name}{text}")
+}
+
+impl Sides {
+    /// Whether a write has changed a column of the table. One of no side is compared as text: nobody has asked whether its type has an
+    /// equality.
+    fn moved(&self, name: &str) -> String {
+        let own = self
+            .old
+            .iter()
+            .chain(&self.new)
+            .find(|column| column.name == name);
+        match own {
+            Some(column) => differs(column, "OLD", "NEW"),
+            None => {
+                let name = quote(name);
+                format!("OLD.{name}::text IS DISTINCT FROM NEW.{name}::text")
+            }
+        }
+    }
 }
 
 pub(super) fn literal(text: &str) -> String {

@@ -8,8 +8,9 @@
 mod error;
 mod generate;
 mod pin;
+mod reads;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use aegis_catalog::{Name, quote};
 use tokio_postgres::GenericClient;
@@ -57,6 +58,8 @@ struct Column {
     default: Option<String>,
     /// What computes it from the other side.
     from: Option<String>,
+    /// The columns of the table that `from` reads; none: nobody has asked, or nobody knows.
+    reads: Option<BTreeSet<String>>,
 }
 
 /// Two sides of a table that is there: a rule that was held against the catalog.
@@ -77,6 +80,8 @@ pub struct TriggerState {
     /// The sha256 of everything that makes it, and of when it or a part of it on a partition was made or touched: the same text, the same
     /// trigger all the time for every row. A partition that is made, detached or dropped changes nothing; one that is attached does.
     pub definition: String,
+    /// The body of its function.
+    pub body: String,
 }
 
 impl Sides {
@@ -154,26 +159,37 @@ impl Sides {
 
     /// Whether the new side is what forward makes of the old one: SQL over a row of the table AS `aegis_row`, never NULL.
     pub fn forward_holds(&self) -> String {
-        holds(&self.new)
+        holds(self.new.iter())
     }
 
     /// Whether the old side is what backward makes of the new one: SQL over a row of the table AS `aegis_row`, never NULL. Without a backward
     /// direction it never does.
     pub fn backward_holds(&self) -> String {
-        holds(&self.old)
+        holds(self.old.iter())
     }
 
-    /// Whether either direction holds: what a backfill leaves alone.
+    /// Whether either direction holds, for each group of columns that hang together: what a backfill leaves alone. A write of one group
+    /// leaves the others alone, so one of them may be the old side's while another one is the new side's.
     ///
     /// A row whose new side nobody has written is the old side's, also when backward makes of nothing what stands there: a NULL where
     /// forward gives a value is what a later NOT NULL would stumble over.
     pub fn agrees(&self) -> String {
-        format!(
-            "({} OR ({} AND NOT {}))",
-            self.forward_holds(),
-            self.backward_holds(),
-            self.hollow()
-        )
+        let hollow = self.hollow();
+        let groups = reads::groups(self);
+        let judged: Vec<String> = groups
+            .iter()
+            .map(|group| {
+                let (forward, backward) = (
+                    holds(group.new.iter().copied()),
+                    holds(group.old.iter().copied()),
+                );
+                format!("({forward} OR ({backward} AND NOT {hollow}))")
+            })
+            .collect();
+        match judged.as_slice() {
+            [one] => one.clone(),
+            many => format!("({})", many.join(" AND ")),
+        }
     }
 
     /// Whether the new side is as nobody has written it (NULL or its default), with a NULL where forward gives a value.
@@ -312,6 +328,7 @@ impl Rule {
                 enabled: row.try_get::<_, bool>("enabled")? && uncovered.is_empty(),
                 uncovered,
                 definition: row.try_get("definition")?,
+                body: row.try_get("body")?,
             })
         })
         .transpose()
@@ -366,14 +383,14 @@ fn column(
                 from.clone()
             }
         }),
+        reads: None,
         name,
     })
 }
 
 /// Whether every column that is computed has the value that its expression gives.
-fn holds(side: &[Column]) -> String {
+fn holds<'a>(side: impl Iterator<Item = &'a Column>) -> String {
     let judged: Vec<String> = side
-        .iter()
         .filter_map(|column| {
             let from = column.from.as_ref()?;
             Some(column.same(&quote(&column.name), &format!("({from})")))

@@ -7,13 +7,13 @@
 //! Invariants: no view stays; the session's `search_path` is what it was; nobody else could make or change what is called when it was
 //! looked at ([`Pinned::trusted`]).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use aegis_catalog::quote;
 use tokio_postgres::{Client, GenericClient, SimpleQueryMessage};
 
-use super::{Column, Rule, Sides, SyncError, TRIED_ROWS, generate};
+use super::{Column, Rule, Sides, SyncError, TRIED_ROWS, TriggerState, generate};
 
 /// Sides whose expressions, types and defaults name everything with its schema.
 #[derive(Debug, Clone)]
@@ -31,6 +31,10 @@ struct Printed {
     /// Expressions by the name of their view.
     views: BTreeMap<String, String>,
     foreign: Vec<(String, String)>,
+    /// The columns that a view reads, by its name.
+    reads: BTreeMap<String, BTreeSet<String>>,
+    /// Views of which nobody knows what they read.
+    read_anything: BTreeSet<String>,
 }
 
 impl Sides {
@@ -64,11 +68,12 @@ impl Sides {
         // One batch is one transaction, also where the caller has none.
         let batch = format!(
             "SELECT pg_catalog.set_config('search_path', {}, true);\n{made}\
-             SELECT pg_catalog.set_config('search_path', 'pg_catalog', true);\n{}\n{}\n{dropped}\
+             SELECT pg_catalog.set_config('search_path', 'pg_catalog', true);\n{}\n{}\n{}\n{dropped}\
              SELECT set_config('search_path', {}, true);",
             generate::literal(&format!("{}, pg_catalog", quote(&self.rule.table.schema))),
             of(include_str!("../../sql/sync/foreign.sql")),
             of(include_str!("../../sql/sync/printed.sql")),
+            of(include_str!("../../sql/sync/reads.sql")),
             generate::literal(&path)
         );
         let answers =
@@ -131,6 +136,12 @@ impl Printed {
                         .extend(expression(&definition).map(|found| (name, found)));
                 }
                 ("foreign", Some(owner)) => printed.foreign.push((name, owner)),
+                ("reads", Some(column)) => {
+                    printed.reads.entry(name).or_default().insert(column);
+                }
+                ("reads anything", _) => {
+                    printed.read_anything.insert(name);
+                }
                 _ => {}
             }
         }
@@ -143,6 +154,9 @@ impl Printed {
             if column.default.is_some() {
                 column.default.clone_from(default);
             }
+        }
+        if column.from.is_some() && !self.read_anything.contains(view) {
+            column.reads = Some(self.reads.get(view).cloned().unwrap_or_default());
         }
         if let (Some(from), Some(found)) = (&mut column.from, self.views.get(view)) {
             // A bare literal is text in a view only, and of the column's type where it is assigned.
@@ -242,6 +256,17 @@ impl Pinned {
     /// The two sides, for whoever computes them with nothing but `pg_catalog` in `search_path`.
     pub fn sides(&self) -> &Sides {
         &self.sides
+    }
+
+    /// Whether a trigger was made of these expressions, by this release or by one that carried each write over to the whole other side.
+    pub fn has_made(&self, trigger: &TriggerState) -> bool {
+        let sides = &self.sides;
+        trigger.body == generate::body(sides) || trigger.body == generate::body(&sides.unread())
+    }
+
+    /// As [`Self::create`], for what a release made that knew of no column what it reads: each write sets all of the other side.
+    pub fn of_an_earlier_release(&self) -> Vec<String> {
+        generate::create(&self.sides.unread())
     }
 
     /// What makes the trigger, in this order; each may be executed again.

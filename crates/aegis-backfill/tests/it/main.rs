@@ -9,5 +9,6 @@ mod job;
 mod pass;
 mod planted;
 mod standby;
+mod stays;
 mod sync;
 mod throttle;

@@ -120,7 +120,8 @@ impl Patience {
 /// Runs the backfill of a change to its end, in sessions of its own.
 ///
 /// # Errors
-/// See [`JobError`]; what was committed stays. [`RunError::Evidence`] when the new side is written, and the job is not done.
+/// See [`JobError`]; what was committed stays. [`RunError::Evidence`] when the new side is written, and the job is not done, also when
+/// the switch was moved while a batch was under way.
 pub async fn backfill(
     session: &Direct,
     change: &Change,
@@ -150,7 +151,21 @@ pub async fn backfill(
         wait: patience.wait,
         at_pause: patience.at_pause,
     };
-    Ok(job::run(ports, &spec, who, told).await?)
+    match job::run(ports, &spec, who, told).await {
+        Err(error @ JobError::NewSide { .. }) => Err(ended(&session.client, error).await?),
+        done => Ok(done?),
+    }
+}
+
+/// The end of a job whose switch was moved, with what to do; as it was told where the switch was moved back meanwhile.
+async fn ended(client: &Client, error: JobError) -> Result<RunError, RunError> {
+    let JobError::NewSide { change } = &error else {
+        return Ok(error.into());
+    };
+    Ok(match new_side_counts(client, change).await? {
+        Some(why) => RunError::Evidence(format!("{error}: {why}")),
+        None => error.into(),
+    })
 }
 
 /// In a session of its own.

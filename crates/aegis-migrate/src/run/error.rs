@@ -264,6 +264,7 @@ fn of_job(error: &JobError) -> u8 {
         JobError::OtherSpec { .. } => 11,
         JobError::Fenced { .. } => 16,
         JobError::Connect(_) => 17,
+        JobError::NewSide { .. } => 18,
         JobError::Precondition(_) => 21,
         JobError::Cancelled { .. } => 22,
         _ => 20,

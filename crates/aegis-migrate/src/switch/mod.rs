@@ -1,8 +1,8 @@
 //! Which side of a change is read and written. Applications ask `aegis_migrate.switched(change)` and may keep the answer for
 //! `cache_ttl_ms`, so a move counts only after that time.
 //!
-//! Invariants: rows are only added; a move is from the rev that its mover saw; new writes need a zero pass of forward; nobody moves
-//! back to a side whose door is shut.
+//! Invariants: rows are only added; a move is from the rev that its mover saw; new writes need a zero pass of forward; a batch of the
+//! change's backfill that began before a move is not committed after it; nobody moves back to a side whose door is shut.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -230,7 +230,7 @@ pub async fn born(
     Ok(())
 }
 
-/// Moves. The caller holds the mutex and commits.
+/// Moves, and fences a backfill of the change. The caller holds the mutex, has a transaction, and commits.
 pub async fn make(client: &impl GenericClient, wanted: &Move<'_>) -> Result<Moved, SwitchError> {
     declared(wanted.change, "reads", wanted.reads, wanted.may_read)?;
     declared(wanted.change, "writes", wanted.writes, wanted.may_write)?;
@@ -276,6 +276,12 @@ pub async fn make(client: &impl GenericClient, wanted: &Move<'_>) -> Result<Move
         });
     }
     let (reads, writes) = (wanted.reads.name(), wanted.writes.name());
+    client
+        .execute(
+            include_str!("../../sql/switch/alone.sql"),
+            &[&wanted.change],
+        )
+        .await?;
     let moved = client
         .query_one(
             include_str!("../../sql/switch/move.sql"),

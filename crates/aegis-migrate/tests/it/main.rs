@@ -29,6 +29,7 @@ mod run_places;
 mod run_repair;
 mod run_rows;
 mod run_sessions;
+mod run_switch;
 mod set;
 mod standing;
 mod structure;

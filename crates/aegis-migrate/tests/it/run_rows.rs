@@ -13,11 +13,11 @@ use serde_json::Value;
 use crate::folder::Folder;
 use crate::run::{held, ladder, ran, sealed};
 
-const ID: &str = "20261129T1030_cents";
+pub(crate) const ID: &str = "20261129T1030_cents";
 const BOUND: Duration = Duration::from_mins(1);
 
 /// A table of prices with `rows` rows, and the change that brings their cents.
-async fn database(rows: i32) -> TestDb {
+pub(crate) async fn database(rows: i32) -> TestDb {
     let db = TestDb::empty().await;
     db.admin
         .batch_execute(&format!(
@@ -29,7 +29,7 @@ async fn database(rows: i32) -> TestDb {
     db
 }
 
-fn folder(batch: u32) -> Folder {
+pub(crate) fn folder(batch: u32) -> Folder {
     let toml = format!(
         r#"format = 1
 id = "{ID}"
@@ -67,7 +67,7 @@ compare = "sync"
         )
 }
 
-async fn number(db: &TestDb, sql: &str) -> i64 {
+pub(crate) async fn number(db: &TestDb, sql: &str) -> i64 {
     db.admin.query_one(sql, &[]).await.unwrap().get(0)
 }
 
@@ -84,7 +84,7 @@ async fn events(db: &TestDb, name: &str) -> Vec<Value> {
 }
 
 /// A run beside the test.
-fn beside(db: &TestDb, set: &Set) -> tokio::task::JoinHandle<Result<Summary, RunError>> {
+pub(crate) fn beside(db: &TestDb, set: &Set) -> tokio::task::JoinHandle<Result<Summary, RunError>> {
     let (url, set) = (db.url(), set.clone());
     tokio::spawn(async move {
         let name = aegis_migrate::mutex::RunName {

@@ -19,10 +19,11 @@ struct Target {
     ro: String,
 }
 
-const TABLES: [&str; 3] = [
+const TABLES: [&str; 4] = [
     include_str!("../../../schema/0001_ledger.sql"),
     include_str!("../../../schema/0003_switch.sql"),
     include_str!("../../../schema/0004_contract.sql"),
+    aegis_backfill::SCHEMA,
 ];
 
 impl Target {

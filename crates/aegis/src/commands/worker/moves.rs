@@ -186,6 +186,8 @@ fn ended(error: &RunError) -> TaskError {
         JobError::Busy { .. } | JobError::Fenced { .. } => TaskError::snooze(LATER),
         JobError::Paused { .. } => TaskError::snooze(PAUSED),
         JobError::Precondition(_) => TaskError::terminal("precondition", said),
+        // Moved back by now, or it would be evidence.
+        JobError::NewSide { .. } => TaskError::snooze(LATER),
         JobError::OtherSpec { .. } => TaskError::terminal("other_backfill", said),
         JobError::Cancelled { .. } => TaskError::terminal("backfill_cancelled", said),
         JobError::Failed { .. } => TaskError::terminal("backfill_failed", said),
