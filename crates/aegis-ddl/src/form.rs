@@ -185,10 +185,16 @@ pub enum Form {
     Insert {
         into: QualifiedName,
         source: Source,
+        /// Columns that it gives another value than DEFAULT, as far as it names them.
+        gives: Vec<String>,
+        /// OVERRIDING: the value of an identity is as the statement says.
+        overrides: bool,
     },
     Update {
         table: QualifiedName,
         scope: RowScope,
+        /// Columns that it gives another value than DEFAULT.
+        gives: Vec<String>,
     },
     Delete {
         table: QualifiedName,
@@ -256,15 +262,21 @@ pub struct CreateTable {
     pub temporary: bool,
     pub partition_of: Option<QualifiedName>,
     pub inherits: Vec<QualifiedName>,
-    pub references: Vec<QualifiedName>,
+    pub references: Vec<Reference>,
     pub columns: Vec<Column>,
     pub has_primary_key: bool,
     /// Columns of PRIMARY KEY and UNIQUE.
     pub unique_keys: Vec<Vec<String>>,
     /// Whether a CHECK stands beside the columns.
     pub checked: bool,
+    /// Names of the constraints that stand in it.
+    pub constraint_names: Vec<String>,
+    /// Whether it is partitioned.
+    pub partitioned: bool,
     /// Columns of PARTITION BY; empty: it has none, or a key that is an expression.
     pub partition_by: Vec<String>,
+    /// LIKE, INHERITS, OF, PARTITION OF: it has more than what stands there.
+    pub takes_over: bool,
 }
 
 /// CREATE INDEX.
@@ -302,11 +314,24 @@ pub struct Column {
     pub default: Option<Expression>,
     pub generated: Option<Generated>,
     pub identity: bool,
+    /// GENERATED ALWAYS AS IDENTITY.
+    pub always: bool,
     pub checked: bool,
     pub unique: bool,
     pub primary: bool,
-    pub references: Option<QualifiedName>,
+    pub references: Option<Reference>,
     pub collated: bool,
+}
+
+/// What a foreign key points at.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Reference {
+    /// The table.
+    pub table: QualifiedName,
+    /// Its columns; empty: its primary key.
+    pub columns: Vec<String>,
+    /// PERIOD (18): its key is one WITHOUT OVERLAPS.
+    pub period: bool,
 }
 
 /// GENERATED ALWAYS AS.
@@ -385,7 +410,7 @@ pub enum Bound {
 #[expect(missing_docs, reason = "PostgreSQL's words")]
 pub enum ConstraintKind {
     Check { not_null_of: Option<String> },
-    ForeignKey { references: QualifiedName },
+    ForeignKey { references: Reference },
     Unique { using_index: Option<String> },
     PrimaryKey { using_index: Option<String> },
     Exclude,
@@ -431,10 +456,11 @@ pub enum Action {
     },
     AddIdentity {
         column: String,
+        always: bool,
     },
     ChangeIdentity {
         column: String,
-        dropped: bool,
+        change: IdentityChange,
     },
     DropExpression {
         column: String,
@@ -508,6 +534,19 @@ pub enum Action {
     Other {
         what: String,
     },
+}
+
+/// What becomes of an identity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[expect(missing_docs, reason = "PostgreSQL's words")]
+pub enum IdentityChange {
+    Dropped,
+    /// SET GENERATED ALWAYS: a value that an INSERT gives is refused.
+    Always,
+    /// RESTART, or RESTART WITH its first number.
+    FromTheStart,
+    Other,
 }
 
 /// ALTER TYPE.

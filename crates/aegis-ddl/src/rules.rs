@@ -80,6 +80,11 @@ pub const RULES: &[Rule] = &[
         "a unique constraint builds its index under ACCESS EXCLUSIVE",
         "a unique index concurrently, then ADD CONSTRAINT … UNIQUE USING INDEX",
     ),
+    rule(
+        "already-there",
+        "the set made something of this name before, and the server refuses a second one",
+        "another name; or drop the first one, or leave this one out",
+    ),
     meets(
         "alter-policy",
         "the version before sees or writes other rows than before",
@@ -217,6 +222,11 @@ pub const RULES: &[Rule] = &[
         "empty-file",
         "a phase that would be sealed has no statement, and a sealed phase is never edited",
         "write it first, or take its key out of change.toml",
+    ),
+    rule(
+        "foreign-key-target",
+        "a foreign key points at columns that have no unique index over exactly them, and the server refuses it",
+        "a unique index concurrently over them first, or the primary key",
     ),
     meets(
         "identity-change",
@@ -368,6 +378,11 @@ pub const RULES: &[Rule] = &[
         "validate-in-same-transaction",
         "a strong lock, that of NOT VALID or of another action, is kept while VALIDATE scans",
         "VALIDATE in a transaction of its own, in phase migrate",
+    ),
+    rule(
+        "write-to-generated",
+        "a generated column, or an identity ALWAYS, is given a value, and the server refuses it",
+        "leave the column out, or write DEFAULT",
     ),
 ];
 

@@ -31,9 +31,9 @@ pub struct Statement {
     /// INSERT, UPDATE, DELETE and MERGE in its WITH: they run too.
     #[serde(skip)]
     pub(crate) with: Vec<Self>,
-    /// Relations whose rows CREATE TABLE AS or CREATE MATERIALIZED VIEW copies.
+    /// Relations whose rows are all read: by a SELECT, or to be copied by CREATE TABLE AS or CREATE MATERIALIZED VIEW.
     #[serde(skip)]
-    pub(crate) copies: Vec<crate::QualifiedName>,
+    pub(crate) scans: Vec<crate::QualifiedName>,
     /// Its tokens with one space between: what hashes and comparisons take.
     #[serde(skip)]
     pub(crate) plain: String,

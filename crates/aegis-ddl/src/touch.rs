@@ -196,7 +196,8 @@ fn of_create_table(table: &CreateTable, locks: &mut Locks) {
     for parent in &table.inherits {
         lock(locks, parent, LockMode::ShareUpdateExclusive);
     }
-    for other in table.references.iter().filter(|one| **one != table.table) {
+    let others = table.references.iter().map(|one| &one.table);
+    for other in others.filter(|one| **one != table.table) {
         lock(locks, other, LockMode::ShareRowExclusive);
     }
 }
@@ -207,13 +208,13 @@ fn of_alter_table(table: &QualifiedName, actions: &[Action], locks: &mut Locks) 
         match action {
             Action::AddColumn { column, .. } => {
                 if let Some(other) = &column.references {
-                    lock(locks, other, LockMode::ShareRowExclusive);
+                    lock(locks, &other.table, LockMode::ShareRowExclusive);
                     lock(locks, table, LockMode::ShareRowExclusive);
                 }
             }
             Action::AddConstraint { constraint } => {
                 if let ConstraintKind::ForeignKey { references } = &constraint.kind {
-                    lock(locks, references, LockMode::ShareRowExclusive);
+                    lock(locks, &references.table, LockMode::ShareRowExclusive);
                 }
             }
             Action::AttachPartition { partition, .. } => {
@@ -396,7 +397,7 @@ fn of_action_objects(table: &QualifiedName, action: &Action, objects: &mut Objec
         | Action::DropDefault { column }
         | Action::SetNotNull { column }
         | Action::DropNotNull { column }
-        | Action::AddIdentity { column }
+        | Action::AddIdentity { column, .. }
         | Action::ChangeIdentity { column, .. }
         | Action::DropExpression { column }
         | Action::SetExpression { column } => add_on(objects, O::Column, column, table),

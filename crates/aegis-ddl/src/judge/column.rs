@@ -120,7 +120,7 @@ pub(super) fn add(
             format!("the index of {name} is built under ACCESS EXCLUSIVE"),
         );
     }
-    if let Some(references) = &column.references {
+    if let Some(references) = column.references.as_ref().map(|at| &at.table) {
         found.lock(references, LockMode::ShareRowExclusive);
         // Measured: without a default the new, empty column is not validated.
         if column

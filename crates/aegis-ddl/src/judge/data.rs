@@ -1,7 +1,7 @@
 //! Rows: what is short enough for an expand, and what is a backfill.
 
 use super::Found;
-use super::world::World;
+use super::world::{ServerWritten, World};
 use crate::class::Class;
 use crate::form::{RowScope, Source};
 use crate::lock::LockMode;
@@ -106,6 +106,29 @@ pub(super) fn change(
                 bulk(found, message);
             }
         }
+    }
+}
+
+/// A value for a column that takes none.
+pub(super) fn gives(
+    world: &World<'_>,
+    table: &QualifiedName,
+    columns: &[String],
+    overrides: bool,
+    found: &mut Found,
+) {
+    for column in columns {
+        let is = match world.written_by_server(table, column) {
+            Some(ServerWritten::Generated) => "a generated column",
+            Some(ServerWritten::Identity) if !overrides => "GENERATED ALWAYS AS IDENTITY",
+            _ => continue,
+        };
+        found.push(
+            "write-to-generated",
+            Class::E,
+            Level::Error,
+            format!("{table}.{column} is {is}: the server refuses a value for it (428C9)"),
+        );
     }
 }
 

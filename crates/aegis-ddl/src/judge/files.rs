@@ -1,5 +1,7 @@
 //! What stands together in one transaction: what must not, and what waits behind whose lock.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use super::world::World;
 use super::{Found, SourceFile};
 use crate::class::Class;
@@ -18,6 +20,34 @@ pub(super) struct Boundaries {
     transaction: usize,
     /// The strongest lock so far in this transaction on a live table.
     strong: Option<String>,
+    /// What is wrong with a BEGIN, by its place in the file.
+    odd: BTreeMap<usize, &'static str>,
+    /// Each BEGIN whose transaction the file takes back, by its place.
+    taken_back: BTreeSet<usize>,
+}
+
+/// What a statement does to the transaction around it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Turn {
+    Begins,
+    Ends,
+    TakesBack,
+}
+
+fn turn(statement: &Statement) -> Option<Turn> {
+    let Form::TransactionControl { what } = &statement.form else {
+        return None;
+    };
+    let starts = |words: &[&str]| words.iter().any(|word| what.starts_with(word));
+    if starts(&["BEGIN", "START"]) {
+        Some(Turn::Begins)
+    } else if what.ends_with(" TO") {
+        None
+    } else if starts(&["ROLLBACK", "ABORT"]) {
+        Some(Turn::TakesBack)
+    } else {
+        starts(&["COMMIT", "END", "PREPARE"]).then_some(Turn::Ends)
+    }
 }
 
 impl Boundaries {
@@ -29,19 +59,71 @@ impl Boundaries {
             explicit: false,
             transaction,
             strong: None,
+            odd: BTreeMap::new(),
+            taken_back: BTreeSet::new(),
+        }
+        .with_turns(&file.script.statements)
+    }
+
+    /// Reads where the transactions of the file begin and end.
+    fn with_turns(mut self, statements: &[Statement]) -> Self {
+        let mut open: Option<usize> = None;
+        // COMMIT first: it ends what the tool began, and the BEGIN at the end is for the tool to end.
+        let mut of_tool = false;
+        for statement in statements {
+            let at = statement.span.start;
+            match (turn(statement), open) {
+                (Some(Turn::Begins), None) => open = Some(at),
+                (Some(Turn::Begins), Some(_)) => {
+                    let said = "a transaction is open already, and the first COMMIT ends it";
+                    self.odd.insert(at, said);
+                }
+                (Some(Turn::TakesBack), Some(begun)) => {
+                    self.taken_back.insert(begun);
+                    open = None;
+                }
+                (Some(_), None) => of_tool = true,
+                (Some(_), Some(_)) => open = None,
+                (None, _) => {}
+            }
+        }
+        if let Some(begun) = open.filter(|_| !of_tool) {
+            let said = "no COMMIT follows: what it did is taken back when the session ends";
+            self.odd.insert(begun, said);
+        }
+        self
+    }
+
+    /// Whether this BEGIN is of a transaction that the file takes back.
+    pub(super) fn is_taken_back(&self, statement: &Statement) -> bool {
+        self.taken_back.contains(&statement.span.start)
+    }
+
+    /// Whether this is the end of one that is taken back.
+    pub(super) fn takes_back(statement: &Statement) -> bool {
+        turn(statement) == Some(Turn::TakesBack)
+    }
+
+    /// BEGIN and COMMIT in a file.
+    fn control(&self, statement: &Statement, what: &str, found: &mut Found) {
+        let rule = "transaction-in-file";
+        let odd = self.odd.get(&statement.span.start);
+        if !self.plain {
+            let said = format!("{what}: the runner makes the transactions");
+            found.push(rule, Class::E, Level::Error, said);
+        } else if self.atomic == Some(true) {
+            let said = format!("{what}: the tool has a transaction open, and COMMIT ends that one");
+            found.push(rule, Class::E, Level::Warning, said);
+        } else if let Some(odd) = odd {
+            found.push(rule, Class::E, Level::Error, format!("{what}: {odd}"));
         }
     }
 
     /// The transaction of this statement.
     pub(super) fn of(&mut self, statement: &Statement) -> usize {
-        if let Form::TransactionControl { what } = &statement.form {
-            let begins = what.starts_with("BEGIN") || what.starts_with("START");
-            let ends = ["COMMIT", "END", "ROLLBACK", "ABORT"]
-                .iter()
-                .any(|word| what.starts_with(word))
-                && !what.ends_with(" TO");
-            if begins || ends {
-                self.explicit = begins;
+        if matches!(statement.form, Form::TransactionControl { .. }) {
+            if let Some(turn) = turn(statement) {
+                self.explicit = turn == Turn::Begins;
                 self.transaction += 1;
                 self.strong = None;
             }
@@ -68,14 +150,7 @@ impl Boundaries {
 
     pub(super) fn judge(&mut self, world: &World<'_>, statement: &Statement, found: &mut Found) {
         if let Form::TransactionControl { what } = &statement.form {
-            if !self.plain {
-                found.push(
-                    "transaction-in-file",
-                    Class::E,
-                    Level::Error,
-                    format!("{what}: the runner makes the transactions"),
-                );
-            }
+            self.control(statement, what, found);
             return;
         }
         if !statement.transactional() && (self.is_inside() || self.atomic == Some(true)) {
@@ -193,11 +268,11 @@ fn is_long(world: &World<'_>, statement: &Statement) -> bool {
                     .any(|action| matches!(action, Action::ValidateConstraint { .. }))
         }
         Form::CreateMaterializedView { .. } | Form::CreateTableAs { .. } => {
-            statement.copies.iter().any(is_large)
+            statement.scans.iter().any(is_large)
         }
         // Its query runs anew, whoever may read meanwhile.
         Form::RefreshMaterializedView { view, .. } => is_large(view),
-        Form::Select { calls, .. } => sleeps(calls),
+        Form::Select { calls, .. } => sleeps(calls) || statement.scans.iter().any(is_large),
         Form::Do { body } => {
             sleeps(&body.calls) || body.statements.iter().any(|one| is_long(world, one))
         }

@@ -7,6 +7,7 @@ mod column;
 mod data;
 mod dropped;
 mod files;
+mod foreign_key;
 mod hold;
 mod index;
 mod objects;
@@ -15,6 +16,7 @@ mod rights;
 mod session;
 mod signature;
 mod table;
+mod twice;
 mod types;
 mod user_type;
 mod version;
@@ -130,13 +132,29 @@ fn judged(files: &[SourceFile], context: &Context<'_>) -> Report {
             signature::made_by(&file.script.statements, &world),
         );
         world.will_drop(again::drops_of(&file.script.statements, &world));
+        // Files of a change run one after another; those of a plain folder may not.
+        let sure = if file.phase.is_some() {
+            Level::Error
+        } else {
+            Level::Warning
+        };
         let mut boundaries = files::Boundaries::new(file, transaction);
+        let mut before = None;
         for statement in &file.script.statements {
             let at = boundaries.of(statement);
             world.together = boundaries.are_together();
+            if boundaries.is_taken_back(statement) {
+                before = Some(world.clone());
+            } else if files::Boundaries::takes_back(statement)
+                && let Some(world_before) = before.take()
+            {
+                // What was made in between is not there.
+                world = world_before;
+            }
             let mut found = Found::default();
             world.runs_nothing_yet();
             statement_of(&mut world, statement, at, false, &mut found);
+            twice::judge(&mut world, statement, sure, &mut found);
             boundaries.judge(&world, statement, &mut found);
             world.passed_names(statement, !found.unread.is_empty());
             for made in again::made_by(std::slice::from_ref(statement), &world).keys() {

@@ -242,8 +242,23 @@ pub(super) fn judge(
         }
         Form::Do { body } => body::run(world, body, transaction, found),
         Form::Call { procedure } => body::call(world, procedure, transaction, found),
-        Form::Insert { into, source } => data::insert(world, into, source, found),
-        Form::Update { table, scope } => data::change(world, table, scope, "UPDATE", found),
+        Form::Insert {
+            into,
+            source,
+            gives,
+            overrides,
+        } => {
+            data::insert(world, into, source, found);
+            data::gives(world, into, gives, *overrides, found);
+        }
+        Form::Update {
+            table,
+            scope,
+            gives,
+        } => {
+            data::change(world, table, scope, "UPDATE", found);
+            data::gives(world, table, gives, false, found);
+        }
         Form::Delete { table, scope } => data::change(world, table, scope, "DELETE", found),
         Form::Merge => found.push(
             "dml-bulk",
@@ -329,8 +344,8 @@ pub(super) fn judge(
     }
 }
 
-/// Whether CREATE TABLE AS has the words, before its query.
-fn says_if_not_exists(plain: &str) -> bool {
+/// Whether what it makes may be there: the words stand before its query or its options.
+pub(super) fn says_if_not_exists(plain: &str) -> bool {
     let words: Vec<String> = plain
         .split_whitespace()
         .take(7)
@@ -351,8 +366,7 @@ fn sequence(name: &QualifiedName, plain: &str, found: &mut Found) {
         let at = words.iter().rposition(|one| one == word)?;
         Some(words.get(at + 1).map_or("", String::as_str))
     };
-    let number = |text: &str| text.trim_start_matches('-').parse::<u64>().is_ok();
-    if after("RESTART").is_some_and(|next| next != "WITH" && !number(next)) {
+    if crate::read::starts_again(plain) {
         found.push(
             "identity-change",
             Class::D,

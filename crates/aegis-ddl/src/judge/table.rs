@@ -1,6 +1,6 @@
 //! CREATE TABLE.
 
-use super::Found;
+use super::{Found, foreign_key};
 use super::world::World;
 use crate::class::Class;
 use crate::form::CreateTable;
@@ -17,10 +17,9 @@ pub(super) fn create(world: &mut World<'_>, table: &CreateTable, found: &mut Fou
             format!("a table {} of another shape is taken for done", table.table),
         );
     }
-    for references in table.references.iter().filter(|one| world.is_live(one)) {
-        if *references != table.table {
-            found.lock(references, LockMode::ShareRowExclusive);
-        }
+    let others = table.references.iter().map(|at| &at.table);
+    for other in others.filter(|one| **one != table.table && world.is_live(one)) {
+        found.lock(other, LockMode::ShareRowExclusive);
     }
     if let Some(parent) = &table.partition_of
         && world.is_live(parent)
@@ -55,8 +54,9 @@ pub(super) fn create(world: &mut World<'_>, table: &CreateTable, found: &mut Fou
             );
         }
     }
+    let may_be_there = table.if_not_exists && world.may_exist(&table.table);
     // With IF NOT EXISTS over a table that is there, or may be, nothing is made.
-    if table.if_not_exists && world.may_exist(&table.table) {
+    if may_be_there {
         // Of a table that nobody looked at, this is what there is to know.
         if !world.is_told(&table.table) {
             world.said_table(table);
@@ -66,4 +66,5 @@ pub(super) fn create(world: &mut World<'_>, table: &CreateTable, found: &mut Fou
     }
     world.made(&table.table);
     world.said_table(table);
+    foreign_key::of_table(world, table, found);
 }

@@ -5,6 +5,7 @@ use squawk_syntax::{SyntaxKind as K, SyntaxNode};
 
 use super::{dynamic, inner, statement, tree};
 use crate::form::Body;
+use crate::statement::Statement;
 
 /// Of DO.
 pub(super) fn of_do(node: &SyntaxNode) -> Body {
@@ -16,6 +17,26 @@ pub(super) fn of_do(node: &SyntaxNode) -> Body {
 
 /// Of CREATE FUNCTION and CREATE PROCEDURE.
 pub(super) fn of_function(node: &SyntaxNode) -> Body {
+    let mut body = of_text(node);
+    body.statements.extend(set_while_it_runs(node));
+    body
+}
+
+/// What the function sets for as long as it runs and that its writes meet.
+fn set_while_it_runs(node: &SyntaxNode) -> Vec<Statement> {
+    node.descendants()
+        .filter(|clause| clause.kind() == K::SET_CONFIG_PARAM)
+        .map(|clause| tree::text(&clause))
+        .filter(|text| {
+            text.to_ascii_lowercase()
+                .contains("session_replication_role")
+        })
+        .filter_map(|text| inner(&text).ok())
+        .flatten()
+        .collect()
+}
+
+fn of_text(node: &SyntaxNode) -> Body {
     if let Some(atomic) = tree::child(node, K::ATOMIC_BODY) {
         let statements = atomic
             .children()

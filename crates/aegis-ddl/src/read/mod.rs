@@ -10,6 +10,8 @@ mod rows;
 mod table;
 mod tree;
 
+pub(crate) use table::starts_again;
+
 use squawk_syntax::SyntaxNode;
 use squawk_syntax::ast::SourceFile;
 
@@ -87,7 +89,7 @@ fn statement_on(
         line: line_at(start),
         form: other::form(node),
         with: rows::with(node, sql),
-        copies: rows::copied(node),
+        scans: rows::scanned(node),
         plain,
     })
 }

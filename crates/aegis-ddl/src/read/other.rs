@@ -81,10 +81,13 @@ pub(super) fn form(node: &SyntaxNode) -> Form {
         K::INSERT => Form::Insert {
             into: rows::target(node),
             source: rows::source(node),
+            gives: rows::gives(node),
+            overrides: tree::text(node).to_ascii_lowercase().contains(" overriding "),
         },
         K::UPDATE => Form::Update {
             table: rows::target(node),
             scope: rows::scope(node),
+            gives: rows::sets(node),
         },
         K::DELETE => Form::Delete {
             table: rows::target(node),
@@ -128,7 +131,7 @@ pub(super) fn form(node: &SyntaxNode) -> Form {
         K::VACUUM => Form::Vacuum {
             full: tree::text(node)
                 .to_ascii_lowercase()
-                .split([' ', '(', ')', ','])
+                .split(|one: char| !one.is_alphanumeric())
                 .any(|word| word == "full"),
         },
         K::ANALYZE => Form::Analyze,

@@ -27,13 +27,20 @@ fn ctes(node: &SyntaxNode) -> impl Iterator<Item = SyntaxNode> {
         .filter(|child| child.kind() == K::WITH_TABLE)
 }
 
-/// Relations that the query of CREATE TABLE AS or CREATE MATERIALIZED VIEW reads.
-pub(super) fn copied(node: &SyntaxNode) -> Vec<QualifiedName> {
+/// Relations that the query of CREATE TABLE AS or CREATE MATERIALIZED VIEW reads, and those of a SELECT that says of no row that it does
+/// not want it.
+pub(super) fn scanned(node: &SyntaxNode) -> Vec<QualifiedName> {
     let copies = matches!(
         node.kind(),
         K::CREATE_TABLE_AS | K::SELECT_INTO | K::CREATE_MATERIALIZED_VIEW
     );
-    if !copies || tree::below(node, K::WITH_NO_DATA).is_some() {
+    let says_which = || {
+        [K::WHERE_CLAUSE, K::LIMIT_CLAUSE, K::FETCH_CLAUSE]
+            .iter()
+            .any(|kind| tree::below(node, *kind).is_some())
+    };
+    let reads_all = matches!(node.kind(), K::SELECT | K::TABLE) && !says_which();
+    if !copies && !reads_all || tree::below(node, K::WITH_NO_DATA).is_some() {
         return Vec::new();
     }
     let named: Vec<String> = node
@@ -45,6 +52,14 @@ pub(super) fn copied(node: &SyntaxNode) -> Vec<QualifiedName> {
         .filter(|inside| matches!(inside.kind(), K::RELATION_FROM_ITEM | K::TABLE))
         .map(|inside| tree::name(&inside))
         .filter(|name| name.schema.is_some() || !named.contains(&name.name))
+        .filter(|name| {
+            let of_server = ["pg_catalog", "information_schema"];
+            !name.name.starts_with("pg_")
+                && !name
+                    .schema
+                    .as_deref()
+                    .is_some_and(|schema| of_server.contains(&schema))
+        })
         .collect()
 }
 
@@ -79,6 +94,60 @@ pub(super) fn target(node: &SyntaxNode) -> QualifiedName {
     tree::child(node, K::RELATION_NAME)
         .or_else(|| tree::child(node, K::RELATION_NAME_REF))
         .map_or_else(|| tree::name(node), |at| tree::name(&at))
+}
+
+/// Columns that an INSERT gives another value than DEFAULT: those that it names, and those of DO UPDATE.
+pub(super) fn gives(insert: &SyntaxNode) -> Vec<String> {
+    let mut given = sets(insert);
+    let Some(list) = tree::child(insert, K::COLUMN_TARGET_LIST) else {
+        return given;
+    };
+    let rows: Vec<SyntaxNode> = tree::child(insert, K::VALUES)
+        .and_then(|values| tree::child(&values, K::ROW_LIST))
+        .map_or_else(Vec::new, |rows| rows.children().collect());
+    let is_given = |at: usize| {
+        rows.is_empty()
+            || rows
+                .iter()
+                .any(|row| row.children().nth(at).is_some_and(|one| !is_default(&one)))
+    };
+    let named = list.children().enumerate();
+    given.extend(
+        named
+            .filter(|(at, _)| is_given(*at))
+            .map(|(_, target)| tree::one(&target, K::COLUMN_NAME_REF)),
+    );
+    given
+}
+
+/// Columns that SET gives another value than DEFAULT.
+pub(super) fn sets(node: &SyntaxNode) -> Vec<String> {
+    let mut given = Vec::new();
+    for set in node.descendants() {
+        match set.kind() {
+            K::SET_SINGLE_COLUMN if !set.last_child().is_some_and(|value| is_default(&value)) => {
+                let target = tree::child(&set, K::COLUMN_TARGET);
+                given.extend(target.map(|target| tree::one(&target, K::COLUMN_NAME_REF)));
+            }
+            K::SET_MULTIPLE_COLUMNS => {
+                let values: Vec<SyntaxNode> = tree::child(&set, K::SET_EXPR_LIST)
+                    .map_or_else(Vec::new, |list| list.children().collect());
+                let targets = tree::child(&set, K::COLUMN_TARGET_LIST);
+                let targets = targets.iter().flat_map(SyntaxNode::children).enumerate();
+                given.extend(
+                    targets
+                        .filter(|(at, _)| !values.get(*at).is_some_and(is_default))
+                        .map(|(_, target)| tree::one(&target, K::COLUMN_NAME_REF)),
+                );
+            }
+            _ => {}
+        }
+    }
+    given
+}
+
+fn is_default(value: &SyntaxNode) -> bool {
+    tree::text(value).eq_ignore_ascii_case("default")
 }
 
 /// Of an INSERT.

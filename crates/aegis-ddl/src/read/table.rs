@@ -3,8 +3,10 @@
 use squawk_syntax::{SyntaxKind as K, SyntaxNode};
 
 use super::{check, tree};
-use crate::form::{Action, Column, Constraint, ConstraintKind, CreateTable, Form, Generated};
-use crate::name::QualifiedName;
+use crate::form::{
+    Action, Column, Constraint, ConstraintKind, CreateTable, Form, Generated, IdentityChange,
+    Reference,
+};
 
 /// CREATE TABLE, also foreign.
 pub(super) fn create(node: &SyntaxNode) -> CreateTable {
@@ -54,6 +56,14 @@ pub(super) fn create(node: &SyntaxNode) -> CreateTable {
         has_primary_key,
         unique_keys,
         checked,
+        constraint_names: constraint_names(arguments.as_ref()),
+        partitioned: tree::has(node, K::PARTITION_BY),
+        takes_over: tree::has(node, K::PARTITION_OF)
+            || tree::has(node, K::INHERITS)
+            || tree::has(node, K::OF_TYPE)
+            || arguments
+                .as_ref()
+                .is_some_and(|list| tree::has(list, K::LIKE_CLAUSE)),
         partition_by: tree::child(node, K::PARTITION_BY).map_or_else(Vec::new, |by| {
             let items: Vec<SyntaxNode> = by
                 .descendants()
@@ -71,6 +81,26 @@ pub(super) fn create(node: &SyntaxNode) -> CreateTable {
             }
         }),
     }
+}
+
+/// Names of CHECK, UNIQUE, PRIMARY KEY, EXCLUDE and foreign keys: servers before 18 forget those of other clauses.
+fn constraint_names(arguments: Option<&SyntaxNode>) -> Vec<String> {
+    let clauses = arguments.into_iter().flat_map(SyntaxNode::descendants);
+    clauses
+        .filter(|clause| {
+            matches!(
+                clause.kind(),
+                K::CHECK_CONSTRAINT
+                    | K::UNIQUE_CONSTRAINT
+                    | K::PRIMARY_KEY_CONSTRAINT
+                    | K::EXCLUDE_CONSTRAINT
+                    | K::FOREIGN_KEY_CONSTRAINT
+                    | K::REFERENCES_CONSTRAINT
+            )
+        })
+        .filter_map(|clause| tree::child(&clause, K::CONSTRAINT_NAME_CLAUSE))
+        .map(|clause| tree::one(&clause, K::CONSTRAINT_NAME))
+        .collect()
 }
 
 /// ALTER TABLE.
@@ -240,11 +270,14 @@ fn alter_column(node: &SyntaxNode) -> Action {
         K::DROP_DEFAULT => Action::DropDefault { column },
         K::SET_NOT_NULL => Action::SetNotNull { column },
         K::DROP_NOT_NULL => Action::DropNotNull { column },
-        K::ADD_GENERATED => Action::AddIdentity { column },
+        K::ADD_GENERATED => Action::AddIdentity {
+            column,
+            always: says_always(&change),
+        },
         K::DROP_IDENTITY | K::SET_GENERATED_OPTIONS | K::SET_GENERATED | K::RESTART => {
             Action::ChangeIdentity {
                 column,
-                dropped: change.kind() == K::DROP_IDENTITY,
+                change: identity_change(node),
             }
         }
         K::DROP_EXPRESSION => Action::DropExpression { column },
@@ -255,6 +288,45 @@ fn alter_column(node: &SyntaxNode) -> Action {
         K::SET_OPTIONS | K::RESET_OPTIONS => Action::Options { only_tuning: true },
         _ => other(node),
     }
+}
+
+fn says_always(node: &SyntaxNode) -> bool {
+    let text = tree::text(node).to_ascii_lowercase();
+    text.split_whitespace().any(|word| word == "always")
+}
+
+/// SET GENERATED and RESTART stand beside one another in one clause.
+fn identity_change(node: &SyntaxNode) -> IdentityChange {
+    let has = |kind| tree::below(node, kind).is_some();
+    if has(K::DROP_IDENTITY) {
+        return IdentityChange::Dropped;
+    }
+    if says_always(node) {
+        return IdentityChange::Always;
+    }
+    let text = tree::text(node);
+    if starts_again(&text) {
+        IdentityChange::FromTheStart
+    } else {
+        IdentityChange::Other
+    }
+}
+
+/// RESTART without a number, or with the one that a sequence begins with.
+pub(crate) fn starts_again(text: &str) -> bool {
+    let words: Vec<String> = text
+        .split_whitespace()
+        .map(|word| word.trim_end_matches(';').to_ascii_lowercase())
+        .collect();
+    let Some(at) = words.iter().rposition(|word| word == "restart") else {
+        return false;
+    };
+    let rest = &words[at + 1..];
+    let number = match rest.first().map(String::as_str) {
+        Some("with") => rest.get(1),
+        other => other.and(rest.first()),
+    };
+    number.is_none_or(|one| one.parse::<i64>().map_or(true, |one| one == 1))
 }
 
 /// `USING column::type`, the type that it is set to: what the server does without USING too.
@@ -288,6 +360,7 @@ fn column(node: &SyntaxNode) -> Column {
         default: None,
         generated: None,
         identity: false,
+        always: false,
         checked: false,
         unique: false,
         primary: false,
@@ -307,6 +380,7 @@ fn column(node: &SyntaxNode) -> Column {
                 let text = tree::text(&clause).to_ascii_lowercase();
                 if text.contains("identity") && !text.contains(" stored") {
                     column.identity = true;
+                    column.always = text.contains(" always ");
                 } else if tree::below(&clause, K::GENERATED_STORED).is_some()
                     && text.ends_with("stored")
                 {
@@ -325,8 +399,24 @@ fn column(node: &SyntaxNode) -> Column {
     column
 }
 
-fn referenced(node: &SyntaxNode) -> QualifiedName {
-    tree::child(node, K::TABLE_NAME_REF).map_or_else(|| tree::name(node), |at| tree::name(&at))
+/// Of REFERENCES: its columns stand behind the table, in a list where the foreign key is one of the table.
+fn referenced(node: &SyntaxNode) -> Reference {
+    let columns = node
+        .children()
+        .skip_while(|one| one.kind() != K::TABLE_NAME_REF)
+        .skip(1)
+        .take_while(|one| matches!(one.kind(), K::COLUMN_NAME_REF | K::FOREIGN_KEY_COLUMN_LIST))
+        .flat_map(|one| one.descendants().collect::<Vec<_>>())
+        .filter(|inside| inside.kind() == K::COLUMN_NAME_REF)
+        .map(|inside| crate::name::identifier(&tree::text(&inside)));
+    Reference {
+        table: tree::child(node, K::TABLE_NAME_REF)
+            .map_or_else(|| tree::name(node), |at| tree::name(&at)),
+        columns: columns.collect(),
+        period: tree::text(node)
+            .split_whitespace()
+            .any(|word| word.trim_start_matches('(').eq_ignore_ascii_case("period")),
+    }
 }
 
 fn constraint(node: &SyntaxNode) -> Constraint {

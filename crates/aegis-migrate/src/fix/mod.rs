@@ -454,11 +454,13 @@ fn points_at(statement: &Statement) -> Vec<String> {
             .iter()
             .filter_map(|action| match action {
                 Action::AddConstraint { constraint } => match &constraint.kind {
-                    ConstraintKind::ForeignKey { references } => Some(references.name.clone()),
+                    ConstraintKind::ForeignKey { references } => {
+                        Some(references.table.name.clone())
+                    }
                     _ => None,
                 },
                 Action::AddColumn { column, .. } => {
-                    column.references.as_ref().map(|table| table.name.clone())
+                    column.references.as_ref().map(|at| at.table.name.clone())
                 }
                 _ => None,
             })
@@ -466,7 +468,7 @@ fn points_at(statement: &Statement) -> Vec<String> {
         Form::CreateTable(table) => table
             .references
             .iter()
-            .map(|table| table.name.clone())
+            .map(|at| at.table.name.clone())
             .collect(),
         _ => Vec::new(),
     }

@@ -40,7 +40,7 @@ impl Reach {
                 let mut names = vec![&create.table];
                 names.extend(&create.partition_of);
                 names.extend(&create.inherits);
-                names.extend(&create.references);
+                names.extend(create.references.iter().map(|one| &one.table));
                 objects(&names)
             }
             Form::AlterTable { table, actions } => of_actions(table, actions, schema),

@@ -169,6 +169,7 @@ pub(super) fn add_constraint(
             }
         }
         ConstraintKind::ForeignKey { references } => {
+            let references = &references.table;
             found.lock(references, LockMode::ShareRowExclusive);
             if !constraint.not_valid && !constraint.not_enforced {
                 scan(

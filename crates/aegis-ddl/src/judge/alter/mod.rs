@@ -4,10 +4,10 @@ mod constraint;
 mod data_type;
 
 use super::Found;
-use super::world::World;
-use super::{again, column, partition};
+use super::world::{ServerWritten, World};
+use super::{again, column, foreign_key, partition};
 use crate::class::Class;
-use crate::form::{Action, ConstraintKind};
+use crate::form::{Action, ConstraintKind, IdentityChange};
 use crate::lock::LockMode;
 use crate::name::QualifiedName;
 use crate::report::Level;
@@ -32,6 +32,8 @@ pub(super) fn judge(
     for action in actions {
         if live {
             one(world, table, action, found);
+        } else {
+            of_new(world, table, action, found);
         }
         remember(world, table, action, transaction);
     }
@@ -39,12 +41,20 @@ pub(super) fn judge(
         identities(world, table, actions, found);
         scan_under_lock(world, table, actions, found);
     }
+    foreign_key::of_actions(world, actions, found);
+}
+
+/// What an action on a table that nobody uses yet does to one that is in use.
+fn of_new(world: &World<'_>, table: &QualifiedName, action: &Action, found: &mut Found) {
+    if let Action::AttachPartition { partition, bound } = action {
+        partition::attach(world, table, partition, bound.as_ref(), found);
+    }
 }
 
 /// ADD GENERATED … AS IDENTITY where the server refuses it; the other actions of the statement are done by then.
 fn identities(world: &World<'_>, table: &QualifiedName, actions: &[Action], found: &mut Found) {
     for action in actions {
-        let Action::AddIdentity { column } = action else {
+        let Action::AddIdentity { column, .. } = action else {
             continue;
         };
         let drops =
@@ -101,9 +111,17 @@ fn remember(world: &mut World<'_>, table: &QualifiedName, action: &Action, trans
         }
         Action::ValidateConstraint { constraint } => world.validated(table, constraint),
         Action::AddConstraint { constraint } => match &constraint.kind {
-            ConstraintKind::Unique { using_index: None }
-            | ConstraintKind::PrimaryKey { using_index: None } => {
+            ConstraintKind::Unique { using_index: None } => {
                 world.said_key(table, &constraint.columns);
+            }
+            ConstraintKind::PrimaryKey { using_index } => {
+                if using_index.is_none() {
+                    world.said_key(table, &constraint.columns);
+                }
+                for column in &constraint.columns {
+                    world.said_not_null(table, column, true);
+                }
+                world.said_primary(table);
             }
             ConstraintKind::Check { .. } => {
                 world.said_hung(table);
@@ -113,9 +131,11 @@ fn remember(world: &mut World<'_>, table: &QualifiedName, action: &Action, trans
             }
             _ => {}
         },
-        Action::AddColumn { column, .. } => {
-            world.said_column(table, &column.name, &column.data_type);
-            world.said_not_null(table, &column.name, column.not_null);
+        Action::AddColumn {
+            column,
+            if_not_exists,
+        } => {
+            world.added(table, column, *if_not_exists);
             let empty = !column.not_null
                 && !column.identity
                 && !column.data_type.base.name.contains("serial")
@@ -126,9 +146,18 @@ fn remember(world: &mut World<'_>, table: &QualifiedName, action: &Action, trans
                     .is_none_or(|default| default.is_null);
             world.added_column(table, &column.name, empty);
         }
-        Action::DropColumn { column, .. } | Action::RenameColumn { column, .. } => {
+        Action::DropColumn { column, .. } => world.dropped_column(table, column),
+        Action::RenameColumn { column, to } => {
+            world.renamed_column(table, column, to);
             world.dropped_column(table, column);
         }
+        Action::DropExpression { column } | Action::ChangeIdentity { column, .. } => {
+            world.said_written(table, column, written_after(action));
+        }
+        Action::AddIdentity {
+            column,
+            always: true,
+        } => world.said_written(table, column, written_after(action)),
         Action::SetType { column, to, .. } => world.said_column(table, column, to),
         Action::SetNotNull { column } => {
             world.hinted(table, column);
@@ -137,6 +166,18 @@ fn remember(world: &mut World<'_>, table: &QualifiedName, action: &Action, trans
         Action::DropNotNull { column } => world.said_not_null(table, column, false),
         Action::RenameTable { to } => world.renamed(table, to),
         _ => {}
+    }
+}
+
+/// Whether the server takes a value for the column after this.
+const fn written_after(action: &Action) -> Option<ServerWritten> {
+    match action {
+        Action::AddIdentity { always: true, .. }
+        | Action::ChangeIdentity {
+            change: IdentityChange::Always,
+            ..
+        } => Some(ServerWritten::Identity),
+        _ => None,
     }
 }
 
@@ -253,13 +294,37 @@ fn one(world: &World<'_>, table: &QualifiedName, action: &Action, found: &mut Fo
         ),
         Action::ChangeIdentity {
             column,
-            dropped: true,
+            change: IdentityChange::Dropped,
         } => breaks(
             found,
             "identity-change",
             format!("INSERTs that leave {table}.{column} out fail"),
         ),
-        Action::AddIdentity { column } | Action::ChangeIdentity { column, .. } => found.push(
+        Action::ChangeIdentity {
+            column,
+            change: IdentityChange::Always,
+        } => breaks(
+            found,
+            "identity-change",
+            format!("INSERTs that give {table}.{column} a value fail (428C9)"),
+        ),
+        Action::ChangeIdentity {
+            column,
+            change: IdentityChange::FromTheStart,
+        } => breaks(
+            found,
+            "identity-change",
+            format!("{table}.{column} gives numbers again that it gave before"),
+        ),
+        Action::AddIdentity {
+            column,
+            always: true,
+        } if !world.is_new_column(table, column) => breaks(
+            found,
+            "identity-change",
+            format!("INSERTs that give {table}.{column} a value fail (428C9), and it has no default that they could leave it to"),
+        ),
+        Action::AddIdentity { column, .. } | Action::ChangeIdentity { column, .. } => found.push(
             "identity-change",
             Class::D,
             Level::Warning,

@@ -12,7 +12,7 @@ use crate::name::QualifiedName;
 use crate::statement::Statement;
 
 /// An index that the set made.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(in crate::judge) struct Told {
     table: Name,
     unique: bool,
@@ -21,7 +21,7 @@ pub(in crate::judge) struct Told {
 }
 
 /// Which names the set made and moved.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(in crate::judge) struct Names {
     /// Every index that the set made by a name.
     told_indexes: BTreeMap<Name, Told>,
@@ -29,6 +29,29 @@ pub(in crate::judge) struct Names {
     renames: bool,
     /// Tables that the set altered otherwise than by a drop.
     altered: BTreeSet<Name>,
+    /// Tables that got a key by a statement of its own.
+    keyed: BTreeSet<Name>,
+    /// Whether tables were renamed or moved, or something of the set could not be read.
+    moved: bool,
+    /// Whether something of the set could not be read.
+    unread: bool,
+}
+
+impl Names {
+    /// A table got a key.
+    pub(super) fn changed(&mut self, table: &Name) {
+        self.keyed.insert(table.clone());
+    }
+
+    /// Whether the catalog may no longer say what the table is like.
+    pub(super) fn has_changed(&self, table: &Name) -> bool {
+        self.moved || self.altered.contains(table) || self.keyed.contains(table)
+    }
+
+    /// Whether something of the set could not be read.
+    pub(super) const fn unread(&self) -> bool {
+        self.unread
+    }
 }
 
 impl World<'_> {
@@ -61,6 +84,7 @@ impl World<'_> {
     /// A statement ran: whether names may be other ones since.
     pub(in crate::judge) fn passed_names(&mut self, statement: &Statement, unread: bool) {
         let mut moved = unread;
+        self.names.unread |= unread;
         match &statement.form {
             Form::Rename { .. } | Form::SetSchema { .. } | Form::Do { .. } | Form::Call { .. } => {
                 moved = true;
@@ -96,6 +120,7 @@ impl World<'_> {
         }
         if moved {
             self.names.renames = true;
+            self.names.moved = true;
             // Which name is whose now?
             self.names.told_indexes.clear();
         }

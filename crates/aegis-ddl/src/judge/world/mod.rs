@@ -3,8 +3,10 @@
 
 mod domains;
 mod indexes;
+mod keys;
 mod proofs;
 mod said;
+mod standing;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,10 +16,12 @@ use crate::form::{Expression, Term, TypeName};
 use crate::name::QualifiedName;
 use crate::report::Level;
 
+pub(in crate::judge) use standing::Thing;
+
 /// Sizes up to this are small: a scan of them is short (16 MiB).
 pub const SMALL_BYTES: i64 = 16 * 1024 * 1024;
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(in crate::judge) struct World<'a> {
     pub(in crate::judge) catalog: Option<&'a Catalog>,
     pub(in crate::judge) server: u32,
@@ -81,6 +85,8 @@ pub(in crate::judge) struct World<'a> {
     told_types: BTreeSet<Name>,
     /// Columns of `added` that no program of the version before fills: nullable, without a default.
     added_empty: BTreeSet<(Name, String)>,
+    /// What the set made and that is there by its name.
+    standing: standing::Standing,
     /// What later statements of this file make, and how often.
     again: BTreeMap<crate::judge::again::Made, usize>,
     /// Whether this statement and those around it are one transaction, as far as anybody knows.
@@ -100,20 +106,72 @@ pub(in crate::judge) enum Entered {
 }
 
 /// What the set itself said of a table.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct Known {
     /// Types as the server prints them.
     columns: BTreeMap<String, String>,
     not_null: BTreeSet<String>,
+    /// Columns that were seen to be made: of others the set may know a type and nothing more.
+    made: BTreeSet<String>,
+    /// Columns that the server computes, or numbers for every INSERT.
+    server_written: BTreeMap<String, ServerWritten>,
     keys: Vec<Vec<String>>,
+    primary: bool,
     /// A CHECK, or an index on an expression or with a condition: something that a change of type may touch.
     hung: bool,
-    /// Whether CREATE TABLE was seen: then all its keys are known.
+    /// Whether CREATE TABLE was seen.
     whole: bool,
+    /// Whether it has parts of another table: columns and keys that do not stand there.
+    takes_over: bool,
+    partitioned: bool,
     /// Columns of PARTITION BY.
     partition_by: Vec<String>,
     /// What validated CHECKs say of its rows, with the CHECK's name.
     terms: Vec<(Option<String>, Term)>,
+}
+
+impl Known {
+    /// Whether every key that it has is known.
+    const fn has_all_keys(&self) -> bool {
+        self.whole && !self.takes_over
+    }
+
+    fn renamed_column(&mut self, from: &str, to: &str) {
+        let names = self.keys.iter_mut().flatten();
+        for name in names.chain(&mut self.partition_by) {
+            if name == from {
+                to.clone_into(name);
+            }
+        }
+        if let Some(data_type) = self.columns.remove(from) {
+            self.columns.insert(to.to_owned(), data_type);
+        }
+        if let Some(written) = self.server_written.remove(from) {
+            self.server_written.insert(to.to_owned(), written);
+        }
+        for names in [&mut self.not_null, &mut self.made] {
+            if names.remove(from) {
+                names.insert(to.to_owned());
+            }
+        }
+    }
+
+    fn dropped_column(&mut self, column: &str) {
+        self.columns.remove(column);
+        self.not_null.remove(column);
+        self.made.remove(column);
+        self.server_written.remove(column);
+        self.keys.retain(|key| !key.iter().any(|one| one == column));
+    }
+}
+
+/// A column whose value the server refuses to be given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::judge) enum ServerWritten {
+    /// A generated column.
+    Generated,
+    /// GENERATED ALWAYS AS IDENTITY: OVERRIDING SYSTEM VALUE gives it one.
+    Identity,
 }
 
 /// A domain.
@@ -178,6 +236,7 @@ impl<'a> World<'a> {
             names: indexes::Names::default(),
             told_types: BTreeSet::new(),
             added_empty: BTreeSet::new(),
+            standing: standing::Standing::default(),
             again: BTreeMap::new(),
             together: true,
             only: false,
@@ -469,7 +528,9 @@ impl<'a> World<'a> {
 
     /// Whether it is known to be partitioned.
     pub(in crate::judge) fn is_partitioned(&self, table: &QualifiedName) -> bool {
-        !self.partition_by(table).is_empty()
+        self.tables
+            .get(&self.name(table))
+            .is_some_and(|known| known.partitioned)
             || self
                 .relation(table)
                 .is_some_and(|relation| relation.partition_key.is_some())
@@ -491,10 +552,13 @@ impl<'a> World<'a> {
         table: &QualifiedName,
         column: &str,
     ) -> Option<bool> {
-        if let Some(known) = self.tables.get(&self.name(table))
-            && known.columns.contains_key(column)
-        {
-            return Some(known.not_null.contains(column) || self.is_proven(table, column));
+        if let Some(known) = self.tables.get(&self.name(table)) {
+            if known.not_null.contains(column) {
+                return Some(true);
+            }
+            if known.made.contains(column) {
+                return Some(self.is_proven(table, column));
+            }
         }
         let may_be_null = (self.name(table), column.to_owned());
         if self.nullable.contains(&may_be_null) {
@@ -502,32 +566,6 @@ impl<'a> World<'a> {
         }
         self.column(table, column)
             .map(|known| known.not_null && known.not_null_valid)
-    }
-
-    /// Whether these columns hold a whole unique key. None: the table's keys are not known.
-    pub(in crate::judge) fn is_key(
-        &self,
-        table: &QualifiedName,
-        columns: &[String],
-    ) -> Option<bool> {
-        let name = self.name(table);
-        let holds = |key: &[String]| !key.is_empty() && key.iter().all(|one| columns.contains(one));
-        let said = self.tables.get(&name);
-        if said.is_some_and(|known| known.keys.iter().any(|key| holds(key))) {
-            return Some(true);
-        }
-        let Some(catalog) = self.catalog else {
-            return said.filter(|known| known.whole).map(|_| false);
-        };
-        catalog.relation(&name)?;
-        Some(catalog.indexes_of(&name).any(|index| {
-            let key: Option<Vec<String>> =
-                index.keys.iter().map(|key| key.column.clone()).collect();
-            index.unique
-                && index.valid
-                && index.predicate.is_none()
-                && key.is_some_and(|key| holds(&key))
-        }))
     }
 
     /// The columns by which a table is partitioned; empty: not known.

@@ -81,7 +81,7 @@ impl World<'_> {
             .retain(|(of, one, _)| *of != name || one != column);
         if let Some(known) = self.tables.get_mut(&name) {
             known.terms.retain(|(_, term)| term.column != column);
-            known.not_null.remove(column);
+            known.dropped_column(column);
         }
         self.nullable.insert((name, column.to_owned()));
     }

@@ -1,6 +1,7 @@
 //! What the set itself said of tables and their columns.
 
-use super::{Known, World};
+use super::{Known, ServerWritten, World};
+use crate::form::Column;
 use crate::name::QualifiedName;
 
 impl World<'_> {
@@ -18,6 +19,9 @@ impl World<'_> {
             keys: table.unique_keys.clone(),
             hung: table.checked,
             whole: true,
+            takes_over: table.takes_over,
+            partitioned: table.partitioned,
+            primary: table.has_primary_key,
             partition_by: table.partition_by.clone(),
             ..Known::default()
         };
@@ -29,9 +33,88 @@ impl World<'_> {
             if column.not_null || column.primary {
                 known.not_null.insert(column.name.clone());
             }
+            known.made.insert(column.name.clone());
+            if let Some(written) = written_by_server(column) {
+                known.server_written.insert(column.name.clone(), written);
+            }
             known.hung |= column.checked || column.generated.is_some();
         }
         self.tables.insert(name, known);
+    }
+
+    /// ADD COLUMN. With IF NOT EXISTS another one may be there.
+    pub(in crate::judge) fn added(
+        &mut self,
+        table: &QualifiedName,
+        column: &Column,
+        if_not_exists: bool,
+    ) {
+        self.said_column(table, &column.name, &column.data_type);
+        self.said_not_null(table, &column.name, column.not_null);
+        let name = self.name(table);
+        if let Some(known) = self.tables.get_mut(&name) {
+            known.made.insert(column.name.clone());
+            if column.not_null || column.primary {
+                known.not_null.insert(column.name.clone());
+            }
+            if let Some(written) = written_by_server(column).filter(|_| !if_not_exists) {
+                known.server_written.insert(column.name.clone(), written);
+            }
+        }
+        if column.primary || column.unique {
+            self.said_key(table, std::slice::from_ref(&column.name));
+        }
+        if column.primary {
+            self.said_primary(table);
+        }
+    }
+
+    /// RENAME COLUMN.
+    pub(in crate::judge) fn renamed_column(&mut self, table: &QualifiedName, from: &str, to: &str) {
+        let name = self.name(table);
+        if let Some(known) = self.tables.get_mut(&name) {
+            known.renamed_column(from, to);
+        }
+    }
+
+    /// Which value the server gives a column itself, by the set or by the catalog. None: it takes what it is given, or nobody knows.
+    pub(in crate::judge) fn written_by_server(
+        &self,
+        table: &QualifiedName,
+        column: &str,
+    ) -> Option<ServerWritten> {
+        let name = self.name(table);
+        if self.perhaps.contains(&name) {
+            return None;
+        }
+        let said = self
+            .tables
+            .get(&name)
+            .and_then(|known| known.server_written.get(column));
+        if said.is_some() || self.names.has_changed(&name) {
+            return said.copied();
+        }
+        let column = self.column(table, column)?;
+        if column.identity == aegis_catalog::Identity::Always {
+            return Some(ServerWritten::Identity);
+        }
+        (column.generated != aegis_catalog::Generated::No).then_some(ServerWritten::Generated)
+    }
+
+    /// The server takes what it is given for this column from now on, or not.
+    pub(in crate::judge) fn said_written(
+        &mut self,
+        table: &QualifiedName,
+        column: &str,
+        by: Option<ServerWritten>,
+    ) {
+        let name = self.name(table);
+        if let Some(known) = self.tables.get_mut(&name) {
+            match by {
+                Some(by) => known.server_written.insert(column.to_owned(), by),
+                None => known.server_written.remove(column),
+            };
+        }
     }
 
     /// A column as ADD COLUMN or SET TYPE says.
@@ -77,17 +160,20 @@ impl World<'_> {
         }
     }
 
-    pub(in crate::judge) fn said_key(&mut self, table: &QualifiedName, columns: &[String]) {
-        let name = self.name(table);
-        if let Some(known) = self.tables.get_mut(&name) {
-            known.keys.push(columns.to_vec());
-        }
-    }
-
     pub(in crate::judge) fn said_hung(&mut self, table: &QualifiedName) {
         let name = self.name(table);
         if let Some(known) = self.tables.get_mut(&name) {
             known.hung = true;
         }
+    }
+}
+
+const fn written_by_server(column: &Column) -> Option<ServerWritten> {
+    if column.generated.is_some() {
+        Some(ServerWritten::Generated)
+    } else if column.always {
+        Some(ServerWritten::Identity)
+    } else {
+        None
     }
 }
