@@ -35,22 +35,29 @@ pub(crate) enum Exit {
     Migrate(u8),
 }
 
+impl Exit {
+    /// As the shell sees it.
+    pub(crate) const fn code(self) -> u8 {
+        match self {
+            Self::Done => 0,
+            Self::Broken => 1,
+            Self::Usage => 2,
+            Self::NotFound => 3,
+            Self::Refused => 4,
+            Self::Database => 5,
+            Self::TimedOut => 6,
+            Self::TaskFailed => 7,
+            Self::Partly => 8,
+            Self::Warning => 20,
+            Self::Critical => 21,
+            Self::Unknown => 22,
+            Self::Worker(code) | Self::Migrate(code) => code,
+        }
+    }
+}
+
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
-        Self::from(match exit {
-            Exit::Done => 0,
-            Exit::Broken => 1,
-            Exit::Usage => 2,
-            Exit::NotFound => 3,
-            Exit::Refused => 4,
-            Exit::Database => 5,
-            Exit::TimedOut => 6,
-            Exit::TaskFailed => 7,
-            Exit::Partly => 8,
-            Exit::Warning => 20,
-            Exit::Critical => 21,
-            Exit::Unknown => 22,
-            Exit::Worker(code) | Exit::Migrate(code) => code,
-        })
+        Self::from(exit.code())
     }
 }

@@ -69,7 +69,7 @@ pub async fn accept_checksum(
     replayed: Option<&Structure>,
     reason: &str,
 ) -> Result<Accepted, RepairError> {
-    crate::run::aside::nobody_builds_for(&held.session.client, at.id.as_str()).await?;
+    crate::run::aside::nobody_builds_for(held, &at.id).await?;
     let (whole, was) = is_whole(held, set, at).await?;
     let Some((line, change)) = set.lines().find(|(line, _)| line.at == *at) else {
         return Err(RepairError::NotThere(format!("the lock has no line {at}")));

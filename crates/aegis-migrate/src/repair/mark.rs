@@ -55,7 +55,7 @@ pub async fn mark_applied(
     replayed: &Structure,
     reason: &str,
 ) -> Result<u32, RepairError> {
-    crate::run::aside::nobody_builds_for(&held.session.client, at.id.as_str()).await?;
+    crate::run::aside::nobody_builds_for(held, &at.id).await?;
     let client = &held.session.client;
     let recorded = recorded_in(client, held.who.ledger)
         .await

@@ -97,7 +97,7 @@ pub async fn retry(
     ordinal: i32,
     reason: &str,
 ) -> Result<(), RepairError> {
-    crate::run::aside::nobody_builds_for(&held.session.client, at.id.as_str()).await?;
+    crate::run::aside::nobody_builds_for(held, &at.id).await?;
     let client = &mut held.session.client;
     let steps = ledger::steps(client, held.who.ledger).await?;
     let Some(step) = steps

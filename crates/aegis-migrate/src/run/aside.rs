@@ -14,6 +14,7 @@ use super::locks::Wanted;
 use super::outside::{self, Begin};
 use super::watch::{Keeper, Watch};
 use super::{RunError, Work, lost};
+use crate::change::ChangeId;
 use crate::ledger::{self, StepState};
 use crate::mutex::{Held, MutexError};
 
@@ -174,14 +175,16 @@ fn holder_of(row: &Row) -> Result<String, RunError> {
 ///
 /// # Errors
 /// [`RunError::Builds`].
-pub(crate) async fn nobody_builds_for(client: &Client, change: &str) -> Result<(), RunError> {
+pub(crate) async fn nobody_builds_for(held: &Held, id: &ChangeId) -> Result<(), RunError> {
+    let change = held.who.ledger.lock_of(id.as_str());
+    let client = &held.session.client;
     let holder = client
         .query_opt(include_str!("../../sql/build/holder.sql"), &[&change])
         .await?;
     match holder {
         None => Ok(()),
         Some(row) => Err(RunError::Builds {
-            what: change.to_owned(),
+            what: id.to_string(),
             holder: holder_of(&row)?,
             waited_s: 0,
         }),

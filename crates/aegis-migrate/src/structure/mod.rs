@@ -12,6 +12,7 @@ mod head;
 mod reach;
 mod shadow;
 mod standing;
+mod tenant;
 mod verify;
 
 pub use fold::{Before, Expected, SCHEMA, before, expected, record_as_is};
@@ -20,7 +21,8 @@ pub use shadow::{missing_roles, refused_on_a_shared_server};
 pub use standing::{
     Detach, ExpectedIndex, IndexStanding, detach, expected_index, leftovers_of_reindex, standing,
 };
-pub use verify::{Answer, Report, Sealed, verify};
+pub use tenant::in_schema;
+pub use verify::{Answer, Report, Sealed, verify, verify_in};
 
 /// Why a structure could not be told.
 #[derive(Debug, thiserror::Error)]

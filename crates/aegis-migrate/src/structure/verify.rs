@@ -11,6 +11,7 @@ use tokio_postgres::Client;
 
 use super::StructureError;
 use super::fold::expected;
+use super::tenant::in_schema;
 use crate::ledger::LedgerName;
 
 /// What the lock makes, as far as it is known.
@@ -174,12 +175,26 @@ fn told_of_doors(answer: Answer, doors: &[(Name, String)]) -> Answer {
     Answer::Compared { differences }
 }
 
-/// Reads the schemas and compares. The client must not be in a transaction; nothing is written.
+/// Reads the schemas and compares with what an application's ledger says. The client must not be in a transaction; nothing is
+/// written.
 ///
 /// # Errors
 /// When the catalog or the account of the steps cannot be read.
 pub async fn verify(
     client: &Client,
+    schemas: &[String],
+    sealed: Sealed<'_>,
+) -> Result<Report, StructureError> {
+    verify_in(client, LedgerName::Application, schemas, sealed).await
+}
+
+/// [`verify`] by any ledger.
+///
+/// # Errors
+/// As those of [`verify`].
+pub async fn verify_in(
+    client: &Client,
+    ledger: LedgerName,
     schemas: &[String],
     sealed: Sealed<'_>,
 ) -> Result<Report, StructureError> {
@@ -191,7 +206,7 @@ pub async fn verify(
         .await
         .map_err(StructureError::sql("asking for the server's version"))?;
     let major = u32::try_from(major.get::<_, i32>(0)).unwrap_or_default();
-    let expected = expected(client, LedgerName::Application, major).await?;
+    let expected = expected(client, ledger, major).await?;
     // A step may have reached into a schema that no change calls its own.
     let mut all: BTreeSet<String> = schemas.iter().cloned().collect();
     if let Some(expected) = &expected {
@@ -205,8 +220,10 @@ pub async fn verify(
     let live = read(client, &scope).await?.structure();
     let steps = match &expected {
         None => Answer::NotCompared {
-            why: "this database keeps no account of applied steps (aegis_migrate.structure)"
-                .to_owned(),
+            why: format!(
+                "this database keeps no account of applied steps ({}.structure)",
+                ledger.schema()
+            ),
         },
         Some(expected) => match expected.other.first() {
             Some((key, major, model)) => Answer::NotCompared {
@@ -226,9 +243,23 @@ pub async fn verify(
             None => Answer::of(&expected.structure, &live),
         },
     };
-    let steps = told_of_doors(steps, &shut_doors(client).await?);
+    // No schema of many has a contract: a door that is shut is one of the whole database.
+    let doors = match ledger {
+        LedgerName::Application => shut_doors(client).await?,
+        LedgerName::Engine | LedgerName::Tenant(_) => Vec::new(),
+    };
+    let steps = told_of_doors(steps, &doors);
     let pending = matches!(sealed, Sealed::Later { .. });
     let sealed = match sealed {
+        Sealed::Structure(structure) if matches!(ledger, LedgerName::Tenant(_)) => {
+            // It may have been sealed for another schema: how a name is quoted depends on the name.
+            let spelt = |structure: &Structure| {
+                schemas.iter().fold(structure.clone(), |structure, name| {
+                    in_schema(&structure, name, name)
+                })
+            };
+            Answer::of(&spelt(structure), &spelt(&only(&live, schemas)))
+        }
         Sealed::Structure(structure) => Answer::of(structure, &only(&live, schemas)),
         Sealed::Later { pending } => Answer::NotCompared {
             why: format!(

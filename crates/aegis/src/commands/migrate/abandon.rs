@@ -1,5 +1,7 @@
 //! `aegis migrate abandon`: back, before any release used it.
 
+use std::sync::Arc;
+
 use aegis_migrate::abandon::abandon;
 use aegis_migrate::change::ChangeId;
 use aegis_migrate::run::Ladder;
@@ -9,9 +11,13 @@ use serde_json::json;
 
 use super::Place;
 use super::repair::{WhyArguments, held, told};
+use super::targets::{self, Aim, Manner, Told, on_each};
 use crate::commands::lane::pause::reason;
 use crate::exit::Exit;
 use crate::failure::Failure;
+
+/// What its reason says.
+const WHY: &str = "why it goes";
 
 /// Below its help.
 pub(crate) const AFTER: &str = "Only what the change's own steps have surely made goes, in one transaction. Exit code 12, and nothing is changed, when \
@@ -30,13 +36,23 @@ pub(crate) struct AbandonArguments {
     why: WhyArguments,
 }
 
-pub(crate) async fn run(arguments: &AbandonArguments, place: &Place<'_>) -> Result<Exit, Failure> {
-    let why = reason(&arguments.why.reason, "why it goes")?;
+pub(crate) async fn run(arguments: AbandonArguments, place: &Place<'_>) -> Result<Exit, Failure> {
+    reason(&arguments.why.reason, WHY)?;
     let set = Set::read(&place.dir)?;
-    let mut held = held(&arguments.why, place).await?;
+    let resolved = targets::resolve(set.files(), place, &arguments.why.only).await?;
+    let arguments = Arc::new(arguments);
+    on_each(set, resolved, Manner::Writes, place.output, move |aim| {
+        abandoned(aim, Arc::clone(&arguments))
+    })
+    .await
+}
+
+async fn abandoned(aim: Aim, arguments: Arc<AbandonArguments>) -> Result<Told, Failure> {
+    let why = reason(&arguments.why.reason, WHY)?;
+    let mut held = held(&arguments.why, &aim).await?;
     let done = abandon(
         &mut held,
-        &set,
+        &aim.set,
         &arguments.change,
         &Ladder::default(),
         arguments.force_loss,
@@ -45,12 +61,11 @@ pub(crate) async fn run(arguments: &AbandonArguments, place: &Place<'_>) -> Resu
     .await;
     held.release().await;
     let statements = done.map_err(told)?;
-    place.output.one(
-        &[
-            ("abandoned", arguments.change.to_string()),
-            ("statements", statements.join("; ")),
-        ],
-        &json!({ "abandoned": arguments.change.to_string(), "statements": statements }),
-    );
-    Ok(Exit::Done)
+    let id = arguments.change.to_string();
+    Ok(Told {
+        json: json!({ "abandoned": id, "statements": statements }),
+        fields: vec![("abandoned", id), ("statements", statements.join("; "))],
+        notes: Vec::new(),
+        failure: None,
+    })
 }

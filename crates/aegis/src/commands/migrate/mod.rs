@@ -120,7 +120,7 @@ enum Verb {
     #[command(after_help = seal::AFTER)]
     Seal(seal::SealArguments),
     /// Shows each line of the lock and how it stands in a database. Exit code 11 when history was edited.
-    Status,
+    Status(status::StatusArguments),
     /// Ends with 0 when a phase is applied, and with 21 and the command that applies it when not: for init containers.
     Check(status::CheckArguments),
     /// Makes one baseline of old changes; refused while a database is behind.
@@ -158,7 +158,7 @@ pub(crate) async fn run(
         output,
     };
     match arguments.verb {
-        Verb::Abandon(abandon) => abandon::run(&abandon, &place).await,
+        Verb::Abandon(abandon) => abandon::run(abandon, &place).await,
         Verb::Adopt(adopt) => adopt::run(adopt, &place).await,
         Verb::Backfill(backfill) => backfill::run(&backfill, &place).await,
         Verb::Baseline(baseline) => baseline::run(baseline, &place).await,
@@ -168,11 +168,11 @@ pub(crate) async fn run(
         Verb::New(new) => new::run(&new, &place),
         Verb::Plan(plan) => plan::run(&plan, &place).await,
         Verb::Reconcile(reconcile) => reconcile::run(&reconcile, &place).await,
-        Verb::Repair(repair) => repair::run(&repair, &place).await,
+        Verb::Repair(repair) => repair::run(repair, &place).await,
         Verb::Run(run) => run::run(&run, &place).await,
         Verb::Seal(seal) => seal::run(&seal, &place).await,
-        Verb::Status => status::status(&place).await,
-        Verb::Check(check) => status::check(&check, &place).await,
+        Verb::Status(status) => status::status(&status, &place).await,
+        Verb::Check(check) => status::check(check, &place).await,
         Verb::Squash(squash) => squash::run(&squash, &place).await,
         Verb::Switch(switch) => switch::run(&switch, &place).await,
         Verb::Snapshot(snapshot) => snapshot::run(&snapshot, &place).await,

@@ -1,5 +1,6 @@
 //! `aegis migrate repair`: one verb a kind of repair, each with its reason, each with its proof.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use aegis_migrate::change::{ChangeId, PhaseOf};
@@ -11,12 +12,12 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 
 use super::seal::ReplayArguments;
+use super::targets::{self, Aim, Manner, TargetArguments, Told, on_each};
 use super::{Place, on_target};
 use crate::commands::find;
 use crate::commands::lane::pause::reason;
 use crate::exit::Exit;
 use crate::failure::{Failure, chain};
-use crate::output::note;
 
 /// Below its help.
 pub(crate) const AFTER: &str = "Each repair is a row of aegis_migrate.repair, with who, why and how it was shown. What cannot be shown ends with exit code \
@@ -74,6 +75,17 @@ struct RetryArguments {
     why: WhyArguments,
 }
 
+impl RepairArguments {
+    fn only(&self) -> &TargetArguments {
+        let why = match &self.verb {
+            Verb::AcceptChecksum(proven) | Verb::MarkApplied(proven) => &proven.why,
+            Verb::Retry(retry) => &retry.why,
+            Verb::Sync(sync) => &sync.why,
+        };
+        &why.only
+    }
+}
+
 #[derive(Debug, Args)]
 pub(super) struct WhyArguments {
     /// Why; kept with who.
@@ -82,27 +94,43 @@ pub(super) struct WhyArguments {
     /// Who; default: the user of the shell.
     #[arg(long)]
     actor: Option<String>,
+    #[command(flatten)]
+    pub(super) only: TargetArguments,
 }
 
-pub(crate) async fn run(arguments: &RepairArguments, place: &Place<'_>) -> Result<Exit, Failure> {
+pub(crate) async fn run(arguments: RepairArguments, place: &Place<'_>) -> Result<Exit, Failure> {
     let set = Set::read(&place.dir)?;
     set.sealed()?;
+    let resolved = targets::resolve(set.files(), place, arguments.only()).await?;
+    let manner = match &arguments.verb {
+        Verb::AcceptChecksum(_) | Verb::MarkApplied(_) => Manner::WritesInTurn,
+        Verb::Sync(_) => Manner::Writes,
+        Verb::Retry(_) => {
+            // A person has looked, and has looked at one.
+            resolved.one("repair retry")?;
+            Manner::Writes
+        }
+    };
+    let arguments = Arc::new(arguments);
+    on_each(set, resolved, manner, place.output, move |aim| {
+        repaired(aim, Arc::clone(&arguments))
+    })
+    .await
+}
+
+async fn repaired(aim: Aim, arguments: Arc<RepairArguments>) -> Result<Told, Failure> {
     match &arguments.verb {
-        Verb::AcceptChecksum(proven) => accept(proven, &set, place).await,
-        Verb::MarkApplied(proven) => mark(proven, &set, place).await,
-        Verb::Retry(retry) => again(retry, place).await,
-        Verb::Sync(sync) => made_again(sync, &set, place).await,
+        Verb::AcceptChecksum(proven) => accept(proven, &aim).await,
+        Verb::MarkApplied(proven) => mark(proven, &aim).await,
+        Verb::Retry(retry) => again(retry, &aim).await,
+        Verb::Sync(sync) => made_again(sync, &aim).await,
     }
 }
 
-async fn accept(
-    arguments: &ProvenArguments,
-    set: &Set,
-    place: &Place<'_>,
-) -> Result<Exit, Failure> {
+async fn accept(arguments: &ProvenArguments, aim: &Aim) -> Result<Told, Failure> {
     let why = reason(&arguments.why.reason, "why the edit is right")?;
-    let at = &arguments.line;
-    let mut held = held(&arguments.why, place).await?;
+    let (set, at) = (&aim.set, &arguments.line);
+    let mut held = held(&arguments.why, aim).await?;
     let structures = if library::needs_replay(&held, set, at).await.map_err(told)? {
         let part = library::replayed_with(&held, set, at).await.map_err(told)?;
         arguments.replay.structures(&part).await?
@@ -113,22 +141,23 @@ async fn accept(
     let accepted = library::accept_checksum(&mut held, set, at, structure, why).await;
     held.release().await;
     let accepted = accepted.map_err(told)?;
-    place.output.one(
-        &[
+    Ok(Told {
+        json: json!({ "accepted": at.to_string(), "was": accepted.was, "is": accepted.becomes, "proof": accepted.proof }),
+        fields: vec![
             ("accepted", at.to_string()),
-            ("was", accepted.was.clone()),
-            ("is", accepted.becomes.clone()),
+            ("was", accepted.was),
+            ("is", accepted.becomes),
             ("shown by", accepted.proof.to_owned()),
         ],
-        &json!({ "accepted": at.to_string(), "was": accepted.was, "is": accepted.becomes, "proof": accepted.proof }),
-    );
-    Ok(Exit::Done)
+        notes: Vec::new(),
+        failure: None,
+    })
 }
 
-async fn mark(arguments: &ProvenArguments, set: &Set, place: &Place<'_>) -> Result<Exit, Failure> {
+async fn mark(arguments: &ProvenArguments, aim: &Aim) -> Result<Told, Failure> {
     let why = reason(&arguments.why.reason, "how it came there")?;
-    let at = &arguments.line;
-    let mut held = held(&arguments.why, place).await?;
+    let (set, at) = (&aim.set, &arguments.line);
+    let mut held = held(&arguments.why, aim).await?;
     let part = library::replayed_with(&held, set, at).await.map_err(told)?;
     let structures = arguments.replay.structures(&part).await?;
     let Some(structure) = of_this_server(&structures, &held) else {
@@ -137,36 +166,38 @@ async fn mark(arguments: &ProvenArguments, set: &Set, place: &Place<'_>) -> Resu
     let marked = library::mark_applied(&mut held, set, at, structure, why).await;
     held.release().await;
     let steps = marked.map_err(told)?;
-    place.output.one(
-        &[("marked", at.to_string()), ("steps", steps.to_string())],
-        &json!({ "marked": at.to_string(), "steps": steps }),
-    );
-    Ok(Exit::Done)
+    Ok(Told {
+        fields: vec![("marked", at.to_string()), ("steps", steps.to_string())],
+        json: json!({ "marked": at.to_string(), "steps": steps }),
+        notes: Vec::new(),
+        failure: None,
+    })
 }
 
-async fn again(arguments: &RetryArguments, place: &Place<'_>) -> Result<Exit, Failure> {
+async fn again(arguments: &RetryArguments, aim: &Aim) -> Result<Told, Failure> {
     let why = reason(&arguments.why.reason, "what you have seen there")?;
-    let mut held = held(&arguments.why, place).await?;
+    let mut held = held(&arguments.why, aim).await?;
     let done = library::retry(&mut held, &arguments.line, arguments.step, why).await;
     held.release().await;
     done.map_err(told)?;
     let step = format!("{}#{}", arguments.line, arguments.step);
-    place
-        .output
-        .one(&[("retry", step.clone())], &json!({ "retry": step }));
-    Ok(Exit::Done)
+    Ok(Told {
+        json: json!({ "retry": step }),
+        fields: vec![("retry", step)],
+        notes: Vec::new(),
+        failure: None,
+    })
 }
 
-async fn made_again(
-    arguments: &SyncArguments,
-    set: &Set,
-    place: &Place<'_>,
-) -> Result<Exit, Failure> {
+async fn made_again(arguments: &SyncArguments, aim: &Aim) -> Result<Told, Failure> {
     let why = reason(&arguments.why.reason, "what happened to it")?;
     let id = &arguments.change;
-    let mut held = held(&arguments.why, place).await?;
-    let done = library::sync(&mut held, set, id, &Ladder::default(), why).await;
-    let new_side = data::new_side_counts(&held.session.client, id.as_str()).await;
+    let mut held = held(&arguments.why, aim).await?;
+    let done = library::sync(&mut held, &aim.set, id, &Ladder::default(), why).await;
+    let new_side = match &done {
+        Ok(_) => data::new_side_counts(&held.session.client, id.as_str()).await,
+        Err(_) => Ok(None),
+    };
     held.release().await;
     let was = done.map_err(told)?;
     let new_side = new_side.map_err(|error| refused(&error))?;
@@ -180,12 +211,12 @@ async fn made_again(
             "rows that were written meanwhile may have one side only, and what was counted before is no evidence any more: {why}"
         )
     });
-    place.output.one(
-        &[("made again", id.to_string()), ("it was", was.clone())],
-        &json!({ "made_again": id, "was": was, "next": next }),
-    );
-    note(&next);
-    Ok(Exit::Done)
+    Ok(Told {
+        json: json!({ "made_again": id, "was": was, "next": next }),
+        fields: vec![("made again", id.to_string()), ("it was", was)],
+        notes: vec![next],
+        failure: None,
+    })
 }
 
 /// Of several replays the one by the database's major version, else the first, which is told not to be comparable.
@@ -198,18 +229,18 @@ fn of_this_server<'a>(
     same.or_else(|| structures.first())
 }
 
-pub(super) async fn held(why: &WhyArguments, place: &Place<'_>) -> Result<Held, Failure> {
+pub(super) async fn held(why: &WhyArguments, aim: &Aim) -> Result<Held, Failure> {
     let name = RunName {
         run: uuid::Uuid::now_v7().simple().to_string()[20..].to_owned(),
         by: find::actor(why.actor.clone()),
         release: "repair".to_owned(),
     };
     let taken = async {
-        let config = on_target::config(place.database.direct()?).map_err(|e| refused(&e))?;
+        let config = on_target::config(&aim.url).map_err(|e| refused(&e))?;
         let session = on_target::session(&config, &name.application_name())
             .await
             .map_err(|e| refused(&e))?;
-        Held::take(session, &name, WAIT)
+        Held::take_in(session, aim.ledger, &name, WAIT)
             .await
             .map_err(|error| refused(&RunError::from(error)))
     };

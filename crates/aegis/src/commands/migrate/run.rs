@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use aegis_migrate::change::Phase;
+use aegis_migrate::change::{Files, Phase, Problems};
 use aegis_migrate::ledger::LedgerName;
 use aegis_migrate::mutex::{self, RunName};
 use aegis_migrate::run::{Ladder, Outcome, RunError, Summary};
@@ -18,6 +18,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::on_target::{self, Job, failure};
+use super::targets::{self, TargetArguments};
 use super::{Place, many};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -68,6 +69,8 @@ pub(crate) struct RunArguments {
     /// How often a transaction is tried whose locks are not had.
     #[arg(long, default_value_t = 30, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1000))]
     tries: u32,
+    #[command(flatten)]
+    only: TargetArguments,
 }
 
 #[derive(Debug, Args)]
@@ -75,6 +78,8 @@ pub(crate) struct UnlockArguments {
     /// Ends the session of whoever holds the mutex. What it was doing is rolled back, or judged by what is there at the next run.
     #[arg(long, required = true)]
     terminate_holder: bool,
+    #[command(flatten)]
+    only: TargetArguments,
 }
 
 pub(crate) async fn run(arguments: &RunArguments, place: &Place<'_>) -> Result<Exit, Failure> {
@@ -97,7 +102,7 @@ pub(crate) async fn run(arguments: &RunArguments, place: &Place<'_>) -> Result<E
         wait: Duration::from_secs(arguments.wait_s),
         ledger: LedgerName::Application,
     };
-    let resolved = super::targets::resolve(&set, place).await?;
+    let resolved = targets::resolve(set.files(), place, &arguments.only).await?;
     if resolved.is_many {
         return many::run(job, set, resolved, place.output).await;
     }
@@ -206,8 +211,17 @@ pub(crate) async fn unlock(
     place: &Place<'_>,
 ) -> Result<Exit, Failure> {
     debug_assert!(arguments.terminate_holder, "clap requires it");
-    let session = session(place, "aegis migrate unlock").await?;
-    let holder = mutex::holder(&session)
+    // The folder is read only for its targets: whoever must get a holder out of the way may have none at hand.
+    let is_named = place.database.given().is_some() && arguments.only.is_empty();
+    let files = if is_named {
+        Files::default()
+    } else {
+        Files::read(&place.dir).map_err(Problems::from)?
+    };
+    let resolved = targets::resolve(&files, place, &arguments.only).await?;
+    let target = resolved.one("unlock")?;
+    let session = session(&target.url, "aegis migrate unlock").await?;
+    let holder = mutex::holder_in(&session, target.ledger())
         .await
         .map_err(|error| failure(&error.into()))?;
     let Some(holder) = holder else {
@@ -233,8 +247,8 @@ pub(crate) async fn unlock(
     Ok(Exit::Done)
 }
 
-async fn session(place: &Place<'_>, application_name: &str) -> Result<Direct, Failure> {
-    let config = on_target::config(place.database.direct()?).map_err(|error| failure(&error))?;
+async fn session(url: &str, application_name: &str) -> Result<Direct, Failure> {
+    let config = on_target::config(url).map_err(|error| failure(&error))?;
     on_target::session(&config, application_name)
         .await
         .map_err(|error| failure(&error))

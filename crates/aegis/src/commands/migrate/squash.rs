@@ -12,7 +12,8 @@ use clap::Args;
 use serde_json::json;
 
 use super::seal::ReplayArguments;
-use super::{Place, connect, targets};
+use super::targets::{self, TargetArguments};
+use super::{Place, connect};
 use crate::exit::Exit;
 use crate::failure::Failure;
 
@@ -71,7 +72,7 @@ pub(crate) async fn run(arguments: &SquashArguments, place: &Place<'_>) -> Resul
 
 /// Every database has all that goes.
 async fn nobody_behind(set: &Set, lines: &LockFile, place: &Place<'_>) -> Result<(), Failure> {
-    let resolved = targets::resolve(set, place).await?;
+    let resolved = targets::resolve(set.files(), place, &TargetArguments::default()).await?;
     let work = |target: aegis_migrate::targets::Target| async move {
         let client = connect(&target.url).await?;
         Ok::<_, Failure>(recorded_in(&client, target.ledger()).await?)

@@ -14,9 +14,8 @@ use aegis_migrate::targets::{Each, Stop, Target, each};
 use clap::Args;
 use serde_json::{Value, json};
 use tokio::time::Instant;
-use tokio_postgres::Client;
 
-use super::targets::{self, Resolved};
+use super::targets::{self, Aim, Manner, Resolved, TargetArguments, Told, on_each};
 use super::under_way::UnderWay;
 use super::{Place, connect};
 use crate::exit::Exit;
@@ -34,20 +33,27 @@ pub(crate) struct CheckArguments {
     /// Looks again for so long before the answer is no.
     #[arg(long, value_name = "SECONDS", default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=86_400))]
     wait_s: u64,
+    #[command(flatten)]
+    only: TargetArguments,
 }
 
-async fn stands(client: &Client, set: &Set) -> Result<Standing, Failure> {
-    Ok(standing(set, &recorded(client).await?))
+#[derive(Debug, Args)]
+pub(crate) struct StatusArguments {
+    #[command(flatten)]
+    only: TargetArguments,
 }
 
-pub(crate) async fn status(place: &Place<'_>) -> Result<Exit, Failure> {
+pub(crate) async fn status(
+    arguments: &StatusArguments,
+    place: &Place<'_>,
+) -> Result<Exit, Failure> {
     let set = Set::read(&place.dir)?;
-    let resolved = targets::resolve(&set, place).await?;
+    let resolved = targets::resolve(set.files(), place, &arguments.only).await?;
     if resolved.is_many {
         return of_many(&set, resolved, place).await;
     }
     let client = connect(place.database.direct()?).await?;
-    let stands = stands(&client, &set).await?;
+    let stands = standing(&set, &recorded(&client).await?);
     let under_way = UnderWay::read(&client, LedgerName::Application, &stands).await?;
     let rows = stands.lines.iter().map(|line| row(line, &under_way));
     let documents = stands.lines.iter().map(|line| document(line, &under_way));
@@ -189,7 +195,7 @@ fn detail(line: &Line) -> String {
     }
 }
 
-pub(crate) async fn check(arguments: &CheckArguments, place: &Place<'_>) -> Result<Exit, Failure> {
+pub(crate) async fn check(arguments: CheckArguments, place: &Place<'_>) -> Result<Exit, Failure> {
     let set = Set::read(&place.dir)?;
     set.sealed()?;
     let at = &arguments.at_least;
@@ -198,11 +204,23 @@ pub(crate) async fn check(arguments: &CheckArguments, place: &Place<'_>) -> Resu
         let problem = Problem::of_file(path, format!("it has no line {at}"), "name a sealed phase");
         return Err(Problems::from(problem).into());
     }
-    let until = Instant::now() + Duration::from_secs(arguments.wait_s);
+    let resolved = targets::resolve(set.files(), place, &arguments.only).await?;
     let progress =
         (arguments.wait_s > 0).then(|| Progress::new(&format!("waiting for {at}"), None));
+    let until = Instant::now() + Duration::from_secs(arguments.wait_s);
+    let at = at.clone();
+    let checked = on_each(set, resolved, Manner::Looks, place.output, move |aim| {
+        checked(aim, at.clone(), until)
+    })
+    .await;
+    drop(progress);
+    checked
+}
+
+/// Looks until a phase is applied in one target, or the time is over.
+async fn checked(aim: Aim, at: PhaseOf, until: Instant) -> Result<Told, Failure> {
     let state = loop {
-        match look(&set, at, place).await {
+        match look(&aim, &at).await {
             Ok(state) if state.is_done() => break state,
             // Edited history does not become right by waiting.
             Ok(state @ State::Edited { .. }) => break state,
@@ -211,12 +229,15 @@ pub(crate) async fn check(arguments: &CheckArguments, place: &Place<'_>) -> Resu
             Ok(_) | Err(_) => tokio::time::sleep(LOOK_EVERY.min(until - Instant::now())).await,
         }
     };
-    drop(progress);
     if !state.is_done() {
+        let place = match aim.ledger {
+            LedgerName::Tenant(_) => "schema",
+            LedgerName::Application | LedgerName::Engine => "database",
+        };
         let problem = Problem::of_file(
-            set.root(),
-            format!("{at} is {} in this database", word(&state)),
-            format!("`{}` applies it", command(at)),
+            aim.set.root(),
+            format!("{at} is {} in this {place}", word(&state)),
+            format!("`{}` applies it", command(&at)),
         );
         let kind = match state {
             State::Edited { .. } => Kind::Checksum,
@@ -224,28 +245,32 @@ pub(crate) async fn check(arguments: &CheckArguments, place: &Place<'_>) -> Resu
         };
         return Err(Problems::from(problem.kind(kind)).into());
     }
-    place.output.one(
-        &[("applied", at.to_string())],
-        &json!({ "at_least": at, "state": word(&state) }),
-    );
-    Ok(Exit::Done)
+    Ok(Told {
+        fields: vec![("applied", at.to_string())],
+        json: json!({ "at_least": at, "state": word(&state) }),
+        notes: Vec::new(),
+        failure: None,
+    })
 }
 
-async fn look(set: &Set, at: &PhaseOf, place: &Place<'_>) -> Result<State, Failure> {
-    let client = connect(place.database.direct()?).await?;
-    // Its programs would start, and then fail on what a closed contract has taken.
-    if let Some(change) = floor::too_old(&client, set)
-        .await
-        .map_err(RunError::from)
-        .map_err(|error| told(&error))?
-    {
-        return Err(told(&RunError::TooOld(change)));
+async fn look(aim: &Aim, at: &PhaseOf) -> Result<State, Failure> {
+    let (client, set) = (connect(&aim.url).await?, &*aim.set);
+    // A schema of many has no contract, and no sides that are kept alike.
+    let is_whole = aim.ledger == LedgerName::Application;
+    if is_whole {
+        let closed = floor::too_old(&client, set).await.map_err(RunError::from);
+        // Its programs would start, and then fail on what a closed contract has taken.
+        if let Some(change) = closed.map_err(|error| told(&error))? {
+            return Err(told(&RunError::TooOld(change)));
+        }
     }
-    let stands = stands(&client, set).await?;
-    // Its programs would write one side, and nobody the other.
-    sync::whole(&client, set, &stands)
-        .await
-        .map_err(|error| told(&error))?;
+    let stands = standing(set, &recorded_in(&client, aim.ledger).await?);
+    if is_whole {
+        // Its programs would write one side, and nobody the other.
+        sync::whole(&client, set, &stands)
+            .await
+            .map_err(|error| told(&error))?;
+    }
     let line = match set.squash_of(at) {
         Some(squash) if set.lock.line(at).is_none() => PhaseOf {
             id: squash.id.clone(),

@@ -2,14 +2,16 @@
 //!
 //! Invariants: nothing is written into the database; exit code 0 only for what was compared.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use aegis_catalog::{Difference, Structure, What, quote};
 use aegis_migrate::set::Set;
 use aegis_migrate::shadow;
-use aegis_migrate::standing::{recorded, standing};
+use aegis_migrate::standing::{recorded_in, standing};
 use aegis_migrate::structure::{
-    Answer, Report, Sealed, StructureError, missing_roles, refused_on_a_shared_server, verify,
+    Answer, Report, Sealed, StructureError, in_schema, missing_roles, refused_on_a_shared_server,
+    verify_in,
 };
 use aegis_model::ErrorCode;
 use aegis_store::{Config, install};
@@ -17,10 +19,11 @@ use clap::Args;
 use serde_json::json;
 use tokio_postgres::Client;
 
+use super::targets::{self, Aim, Manner, TargetArguments, Told, on_each};
 use super::{Place, connect};
 use crate::exit::Exit;
 use crate::failure::{Failure, chain};
-use crate::output::{Progress, note};
+use crate::output::Progress;
 
 /// Below its help.
 pub(crate) const AFTER: &str = "It reads the catalog in one snapshot and writes nothing. Two answers: beside what the applied steps have made here, \
@@ -33,6 +36,8 @@ pub(crate) struct VerifyArguments {
     /// statement acts on the whole server.
     #[arg(long)]
     shadow: bool,
+    #[command(flatten)]
+    only: TargetArguments,
 }
 
 /// What the lock makes, before it is lent to the comparison.
@@ -45,29 +50,53 @@ enum Expected {
 pub(crate) async fn run(arguments: &VerifyArguments, place: &Place<'_>) -> Result<Exit, Failure> {
     let set = Set::read(&place.dir)?;
     set.sealed()?;
-    let url = place.database.direct()?;
-    let client = connect(url).await?;
-    let stands = standing(&set, &recorded(&client).await?);
+    let resolved = targets::resolve(set.files(), place, &arguments.only).await?;
+    let by = Arc::new(By {
+        dir: place.dir.clone(),
+        schemas: shadow::schemas(&set),
+        shadow: arguments.shadow,
+    });
+    on_each(set, resolved, Manner::Looks, place.output, move |aim| {
+        verified(aim, Arc::clone(&by))
+    })
+    .await
+}
+
+/// What a database is compared with.
+struct By {
+    /// Where the sealed structures are.
+    dir: PathBuf,
+    /// The schemas that the files say.
+    schemas: Vec<String>,
+    /// The applied lines are replayed instead.
+    shadow: bool,
+}
+
+async fn verified(aim: Aim, by: Arc<By>) -> Result<Told, Failure> {
+    let set = &*aim.set;
+    let client = connect(&aim.url).await?;
+    let stands = standing(set, &recorded_in(&client, aim.ledger).await?);
     let pending: Vec<String> = stands
         .lines
         .iter()
         .filter(|line| !line.state.is_done())
         .map(|line| line.line.at.to_string())
         .collect();
-    let mut expected = if arguments.shadow {
+    let schemas = shadow::schemas(set);
+    let mut expected = if by.shadow {
         let mut applied = set.clone();
         applied
             .lock
             .lines
             .retain(|line| !pending.contains(&line.at.to_string()));
-        Expected::Structure(on_a_second_database(&client, url, &applied).await?)
+        Expected::Structure(on_a_second_database(&client, &aim.url, &applied).await?)
     } else if pending.is_empty() {
-        sealed_file(&place.dir, &client).await?
+        of_schemas(sealed_file(&by.dir, &client).await?, &by.schemas, &schemas)
     } else {
         Expected::Later(pending)
     };
     if let Expected::Structure(structure) = &mut expected {
-        shadow::forget_given_owners(&set, structure);
+        shadow::forget_given_owners(set, structure);
     }
     let sealed = match &expected {
         Expected::Structure(structure) => Sealed::Structure(structure),
@@ -76,12 +105,28 @@ pub(crate) async fn run(arguments: &VerifyArguments, place: &Place<'_>) -> Resul
         },
         Expected::Unknown(why) => Sealed::Unknown { why: why.clone() },
     };
-    let report = verify(&client, &shadow::schemas(&set), sealed).await?;
-    print(&report, place);
-    if report.exit_code() == 0 {
-        return Ok(Exit::Done);
+    let report = verify_in(&client, aim.ledger, &schemas, sealed).await?;
+    let mut told = told(&report);
+    if report.exit_code() != 0 {
+        let failure = Failure::new(Exit::Migrate(12), conclusion(&report));
+        told.failure = Some(failure.with_code(ErrorCode::STRUCTURE));
     }
-    Err(Failure::new(Exit::Migrate(12), conclusion(&report)).with_code(ErrorCode::STRUCTURE))
+    Ok(told)
+}
+
+/// What was sealed for the schema of the files, as it is in the one of a target.
+fn of_schemas(sealed: Expected, written: &[String], here: &[String]) -> Expected {
+    match (sealed, written, here) {
+        (sealed, written, here) if written == here => sealed,
+        (Expected::Structure(structure), [from], [to]) => {
+            Expected::Structure(in_schema(&structure, from, to))
+        }
+        (Expected::Structure(_), written, _) => Expected::Unknown(format!(
+            "the changes are sealed for several schemas ({}), of which this one stands for each; `verify --shadow` replays them in it",
+            written.join(", ")
+        )),
+        (other, _, _) => other,
+    }
 }
 
 /// The file of the server's major version.
@@ -182,24 +227,23 @@ async fn replayed(url: &str, name: &str, set: &Set) -> Result<Structure, Failure
     Ok(shadow::structure(&client, set, Some(config.role())).await?)
 }
 
-fn print(report: &Report, place: &Place<'_>) {
+fn told(report: &Report) -> Told {
     let differences = report.differences();
     let (unstated, shown): (Vec<&Difference>, Vec<&Difference>) = differences
         .iter()
         .copied()
         .partition(|difference| matches!(difference.what, What::OwnerNotStated { .. }));
-    for difference in &shown {
-        note(&format!(
-            "{}: {difference}",
-            if difference.is_wrong() {
-                "wrong"
-            } else {
-                "told"
-            }
-        ));
-    }
+    let judged = |difference: &&Difference| {
+        let word = if difference.is_wrong() {
+            "wrong"
+        } else {
+            "told"
+        };
+        format!("{word}: {difference}")
+    };
+    let mut notes: Vec<String> = shown.iter().map(judged).collect();
     if !unstated.is_empty() {
-        note(&format!(
+        notes.push(format!(
             "owners of {} objects were not compared: the sealed structure states them only where a change has run_as",
             unstated.len()
         ));
@@ -209,15 +253,15 @@ fn print(report: &Report, place: &Place<'_>) {
         compared if compared.holds() => "holds".to_owned(),
         Answer::Compared { .. } => "different".to_owned(),
     };
-    place.output.one(
-        &[
+    Told {
+        fields: vec![
             ("outcome", report.outcome().to_owned()),
             ("server", format!("PostgreSQL {}", report.server_major)),
             ("applied steps", answer(&report.steps)),
             ("sealed structure", answer(&report.sealed)),
             ("fingerprint", report.fingerprint.clone()),
         ],
-        &json!({
+        json: json!({
             "outcome": report.outcome(),
             "server_major": report.server_major,
             "fingerprint": report.fingerprint,
@@ -225,7 +269,9 @@ fn print(report: &Report, place: &Place<'_>) {
             "sealed": report.sealed,
             "differences": differences.iter().map(|d| json!({ "wrong": d.is_wrong(), "object": d.key.to_string(), "told": d.to_string() })).collect::<Vec<_>>(),
         }),
-    );
+        notes,
+        failure: None,
+    }
 }
 
 fn conclusion(report: &Report) -> String {

@@ -14,6 +14,7 @@ mod running;
 mod sealing;
 mod split_name;
 mod taking_over;
+mod tenant_verbs;
 mod tenants;
 mod unlocking;
 mod verifying;

@@ -6,8 +6,8 @@ use serde_json::Value;
 use super::folder::Folder;
 use crate::support::{Ran, command, run};
 
-const USERS: &str = "20261128T0900_users";
-const MORE: &str = "20261129T1030_more";
+pub(super) const USERS: &str = "20261128T0900_users";
+pub(super) const MORE: &str = "20261129T1030_more";
 
 fn folder() -> Folder {
     let folder = Folder::new();
@@ -35,7 +35,7 @@ async fn tenants() -> TestDb {
     db
 }
 
-async fn on(db: &TestDb, folder: &Folder, words: &[&str]) -> (Ran, Vec<Value>) {
+pub(super) async fn on(db: &TestDb, folder: &Folder, words: &[&str]) -> (Ran, Vec<Value>) {
     let mut all = vec!["migrate"];
     all.extend(words);
     all.extend(["--output", "json"]);
