@@ -14,7 +14,7 @@ use super::statement;
 use super::try_out::try_out;
 use super::{AtPause, Report, Spec, Who, Write};
 use crate::key::{Key, KeyValue};
-use crate::sync::{Pinned, SyncError};
+use crate::sync::{MadeOf, Pinned, SyncError, TriggerState};
 
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const PAUSE_MAX: Duration = Duration::from_secs(1);
@@ -165,7 +165,14 @@ async fn prepared(client: &mut Client, spec: &Spec, key: &Key) -> Result<Change,
                     other => JobError::Precondition(other.to_string()),
                 })?;
             let sides = pinned.sides();
-            trigger(client, spec).await?;
+            let fires = trigger(client, spec).await?;
+            if fires.is_some_and(|state| pinned.made(&state) == MadeOf::Others) {
+                return Err(JobError::Precondition(format!(
+                    "the trigger of {0} on {1} was made of other expressions than [sync] has now, so what it writes and what is moved would be unlike; \
+                     `aegis migrate repair sync {0} --reason TEXT` makes it of these",
+                    spec.change, spec.table
+                )));
+            }
             Ok(Change::Set {
                 set: sides.forward_set(),
                 agrees: sides.agrees(),
@@ -189,12 +196,16 @@ async fn prepared(client: &mut Client, spec: &Spec, key: &Key) -> Result<Change,
 }
 
 /// Refuses when the trigger of a forward job does not fire: rows that come in now would be nobody's.
-pub(crate) async fn trigger(client: &Client, spec: &Spec) -> Result<(), JobError> {
+pub(crate) async fn trigger(
+    client: &Client,
+    spec: &Spec,
+) -> Result<Option<TriggerState>, JobError> {
     let Write::Forward(rule) = &spec.write else {
-        return Ok(());
+        return Ok(None);
     };
-    if rule.state(client).await?.is_some_and(|state| state.enabled) {
-        return Ok(());
+    let fires = rule.state(client).await?.filter(|state| state.enabled);
+    if fires.is_some() {
+        return Ok(fires);
     }
     Err(JobError::Precondition(format!(
         "the trigger of {0} on {1} does not fire, so a row that is written behind the cursor would be missed; \

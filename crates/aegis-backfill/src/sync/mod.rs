@@ -16,7 +16,7 @@ use aegis_catalog::{Name, quote};
 use tokio_postgres::GenericClient;
 
 pub use error::SyncError;
-pub use pin::Pinned;
+pub use pin::{MadeOf, Pinned};
 
 /// Set to the change's id (`SET LOCAL`) by whoever moves rows: its trigger does nothing then.
 pub const SILENT_SETTING: &str = "aegis_migrate.silent";

@@ -1,6 +1,6 @@
 //! What a write did not touch stays: two pairs of columns in one change, each with a direction that loses something.
 
-use aegis_backfill::sync::{Pinned, Rule, SCHEMA, Sides};
+use aegis_backfill::sync::{MadeOf, Pinned, Rule, SCHEMA, Sides};
 use aegis_catalog::Name;
 use aegis_testkit::TestDb;
 
@@ -222,15 +222,18 @@ async fn a_column_of_no_side_that_is_read_counts_and_what_reads_the_whole_row_is
 #[tokio::test]
 async fn a_trigger_of_an_earlier_release_is_known_by_its_expressions_and_another_one_is_not() {
     let (db, rule) = (synced(&rule()).await, rule());
-    let state = async || rule.state(&db.admin).await.unwrap().unwrap();
-    assert!(pinned(&db, &rule).await.has_made(&state().await));
+    let made = async |of: &Rule| {
+        let state = rule.state(&db.admin).await.unwrap().unwrap();
+        pinned(&db, of).await.made(&state)
+    };
+    assert_eq!(made(&rule).await, MadeOf::These);
     // What the release of before made: every column of the other side, by every write.
     let whole = pinned(&db, &rule).await.of_an_earlier_release();
     assert_ne!(whole, pinned(&db, &rule).await.create());
     for statement in &whole {
         db.admin.batch_execute(statement).await.unwrap();
     }
-    assert!(pinned(&db, &rule).await.has_made(&state().await));
+    assert_eq!(made(&rule).await, MadeOf::TheseEarlier);
     let update = "INSERT INTO app.users (id, name, phone) VALUES (2, 'A B C', '1'); UPDATE app.users SET digits = '2' WHERE id = 2";
     db.admin.batch_execute(update).await.unwrap();
     assert_eq!(row(&db, 2).await, "A C|2|A|C|2", "the middle name is lost");
@@ -239,8 +242,8 @@ async fn a_trigger_of_an_earlier_release_is_known_by_its_expressions_and_another
     other
         .backward
         .insert("phone".to_owned(), "digits || ''".to_owned());
-    assert!(!pinned(&db, &other).await.has_made(&state().await));
+    assert_eq!(made(&other).await, MadeOf::Others);
     other = rule.clone();
     other.reject_both = true;
-    assert!(!pinned(&db, &other).await.has_made(&state().await));
+    assert_eq!(made(&other).await, MadeOf::Others);
 }

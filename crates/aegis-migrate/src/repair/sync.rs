@@ -1,4 +1,5 @@
-//! `repair sync`: the trigger of a change made again, when somebody has taken it away, disabled it or put another in its place.
+//! `repair sync`: the trigger of a change made again, when somebody has taken it away, disabled it or put another in its place; or when
+//! it was made of other expressions than the change has now, or by an earlier release.
 //!
 //! Invariants: under the mutex; the statements, the account of the structure, the row of the repair and the event are one commit; what
 //! was counted before says nothing after it, since the trigger is another one then.
@@ -20,7 +21,7 @@ use crate::run::{Ladder, RunError, STANDSTILL, baseline, begin_sync};
 use crate::set::Set;
 use crate::standing::{recorded_in, standing};
 use crate::structure::{Reach, before};
-use crate::sync::wrong_with;
+use crate::sync::{made_otherwise, wrong_with};
 
 const PAUSE: Duration = Duration::from_millis(200);
 
@@ -45,7 +46,15 @@ pub async fn sync(
         .await
         .map_err(baseline)?;
     let stands = standing(set, &recorded);
-    let Some(was) = wrong_with(&held.session.client, change, &rule, &stands).await? else {
+    let ledger = held.who.ledger;
+    let client = &mut held.session.client;
+    let was = match wrong_with(client, ledger, change, &rule, &stands).await? {
+        Some(was) => Some(was),
+        None => made_otherwise(client, ledger, change, &rule, &stands)
+            .await?
+            .map(str::to_owned),
+    };
+    let Some(was) = was else {
         return Err(none(
             "has nothing to repair: its trigger is as its steps made it, or no step has made one that is not ended",
         ));

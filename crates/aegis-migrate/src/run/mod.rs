@@ -210,8 +210,8 @@ async fn open_lines(
     {
         return Err(RunError::TooOld(change));
     }
-    if !fresh && held.who.ledger == LedgerName::Application {
-        crate::sync::whole(&held.session.client, set, &stands).await?;
+    if !fresh {
+        crate::sync::whole(&held.session.client, held.who.ledger, set, &stands).await?;
     }
     if let Some(done) = refused(&stands, phase, held.ledger.dev, fresh)? {
         let summary = Summary {

@@ -45,7 +45,11 @@ pub(crate) async fn filled(table: &str, rows: i32) -> TestDb {
 }
 
 pub(crate) async fn make(db: &TestDb) {
-    let sides = Sides::read(&db.admin, &rule()).await.unwrap();
+    make_of(db, &rule()).await;
+}
+
+pub(crate) async fn make_of(db: &TestDb, rule: &Rule) {
+    let sides = Sides::read(&db.admin, rule).await.unwrap();
     for statement in sides.pin(&db.admin).await.unwrap().create() {
         db.admin.batch_execute(&statement).await.unwrap();
     }

@@ -66,7 +66,7 @@ pub(crate) async fn status(place: &Place<'_>) -> Result<Exit, Failure> {
         note(&format!("{at} is not sealed"));
     }
     set.sealed()?;
-    sync::whole(&client, &set, &stands)
+    sync::whole(&client, LedgerName::Application, &set, &stands)
         .await
         .map_err(|error| told(&error))?;
     let edited: Vec<Problem> = stands.edited().map(|line| edited(&set, line)).collect();
@@ -243,7 +243,7 @@ async fn look(set: &Set, at: &PhaseOf, place: &Place<'_>) -> Result<State, Failu
     }
     let stands = stands(&client, set).await?;
     // Its programs would write one side, and nobody the other.
-    sync::whole(&client, set, &stands)
+    sync::whole(&client, LedgerName::Application, set, &stands)
         .await
         .map_err(|error| told(&error))?;
     let line = match set.squash_of(at) {
