@@ -13,6 +13,7 @@ use super::leaf::{self, Leaf};
 use super::statement;
 use super::try_out::try_out;
 use super::{AtPause, Report, Spec, Who, Write};
+use crate::Pause;
 use crate::key::{Key, KeyValue};
 use crate::sync::{MadeOf, Pinned, SyncError, TriggerState};
 
@@ -38,7 +39,7 @@ pub(crate) enum Begun<'a> {
 /// Polls for the job's lock for at most `wait`. It goes with the session.
 pub(crate) async fn lock(client: &Client, change: &str, wait: Duration) -> Result<(), JobError> {
     let started = Instant::now();
-    let mut pause = FIRST_PAUSE;
+    let mut pause = Pause::growing(FIRST_PAUSE, PAUSE_MAX);
     loop {
         let got: bool = client
             .query_one(include_str!("../../sql/job/lock.sql"), &[&change])
@@ -66,8 +67,7 @@ pub(crate) async fn lock(client: &Client, change: &str, wait: Duration) -> Resul
                 waited_s: started.elapsed().as_secs(),
             });
         }
-        tokio::time::sleep(pause).await;
-        pause = (pause * 2).min(PAUSE_MAX);
+        pause.wait().await;
     }
 }
 

@@ -7,6 +7,7 @@
 use std::time::{Duration, Instant};
 
 use aegis_backfill::sync::Rule;
+use aegis_backfill::{Pause, STANDSTILL};
 use aegis_catalog::quote;
 use aegis_ddl::SourceFile;
 use serde_json::json;
@@ -17,7 +18,7 @@ use super::{Kept, RepairError, keep};
 use crate::change::{Change, ChangeId, Phase, PhaseOf};
 use crate::ledger;
 use crate::mutex::Held;
-use crate::run::{Ladder, RunError, STANDSTILL, baseline, begin_sync};
+use crate::run::{Ladder, RunError, baseline, begin_sync};
 use crate::set::Set;
 use crate::standing::{recorded_in, standing};
 use crate::structure::{Reach, before};
@@ -60,7 +61,7 @@ pub async fn sync(
         ));
     };
     let source = begin_sync(&mut held.session.client, change).await?;
-    let (started, mut tries) = (Instant::now(), 0);
+    let (started, mut tries, mut pause) = (Instant::now(), 0, Pause::of(PAUSE));
     loop {
         tries += 1;
         match attempt(held, change, &rule, &source, ladder, &was, reason).await {
@@ -75,7 +76,7 @@ pub async fn sync(
                         said: format!("{} is locked", rule.table),
                     }));
                 }
-                tokio::time::sleep(PAUSE).await;
+                pause.wait().await;
             }
             done => {
                 done?;
@@ -98,7 +99,7 @@ async fn attempt(
     let transaction = held.session.client.transaction().await?;
     ledger::fence(&transaction, &who).await?;
     let settings = format!(
-        "SET LOCAL lock_timeout = {}; SET LOCAL statement_timeout = {}; SET LOCAL search_path = {}, pg_catalog; {STANDSTILL}",
+        "SET LOCAL lock_timeout = {}; SET LOCAL statement_timeout = {}; SET LOCAL search_path = {}, pg_catalog; SET LOCAL {STANDSTILL}",
         ladder.lock_timeout.as_millis(),
         ladder.statement_timeout.as_millis(),
         quote(&change.schema)

@@ -41,7 +41,6 @@ use watch::{Keeper, Watch};
 
 pub use error::RunError;
 pub(crate) use locks::Wanted;
-pub(crate) use step::STANDSTILL;
 pub(crate) use sync::{PLACE as SYNC, begin as begin_sync};
 pub use under_way::builds;
 

@@ -185,6 +185,7 @@ async fn without_its_trigger_nothing_begins_and_a_forward_that_is_never_right_is
         "cents".to_owned(),
         "(price * 1000 * random())::bigint".to_owned(),
     )]);
+    make_of(&db, &moving).await;
     let moving = Spec {
         write: Write::Forward(moving),
         ..spec()
@@ -196,6 +197,7 @@ async fn without_its_trigger_nothing_begins_and_a_forward_that_is_never_right_is
         number(&db, "SELECT count(*) FROM aegis_migrate.backfill").await,
         0
     );
+    make(&db).await;
     ran(&db, &spec()).await.unwrap();
     assert_eq!(apart(&db).await, 0);
 }
