@@ -7,6 +7,7 @@
 
 mod error;
 mod generate;
+mod loses;
 mod pin;
 mod reads;
 
@@ -16,6 +17,7 @@ use aegis_catalog::{Name, quote};
 use tokio_postgres::GenericClient;
 
 pub use error::SyncError;
+pub use loses::Loses;
 pub use pin::{MadeOf, Pinned};
 
 /// Set to the change's id (`SET LOCAL`) by whoever moves rows: its trigger does nothing then.

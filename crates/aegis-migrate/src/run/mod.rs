@@ -425,6 +425,12 @@ async fn of_line(
         let Some((source, generated)) = source_of(client, change, part).await? else {
             continue;
         };
+        if !fresh
+            && matches!(part, Part::Sync(_))
+            && let Some(event) = sync::loses(client, change).await?
+        {
+            tell(client, &held.who, told, event).await?;
+        }
         let mut works = Vec::new();
         // Nobody waits in a fresh database, so nothing has to be built beside them.
         let plain: Vec<Option<Statement>> = if fresh {
