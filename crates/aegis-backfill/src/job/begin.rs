@@ -13,8 +13,9 @@ use super::leaf::{self, Leaf};
 use super::statement;
 use super::try_out::try_out;
 use super::{AtPause, Report, Spec, Who, Write};
+use crate::Pause;
 use crate::key::{Key, KeyValue};
-use crate::sync::{Pinned, SyncError};
+use crate::sync::{MadeOf, Pinned, SyncError, TriggerState};
 
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const PAUSE_MAX: Duration = Duration::from_secs(1);
@@ -38,7 +39,7 @@ pub(crate) enum Begun<'a> {
 /// Polls for the job's lock for at most `wait`. It goes with the session.
 pub(crate) async fn lock(client: &Client, change: &str, wait: Duration) -> Result<(), JobError> {
     let started = Instant::now();
-    let mut pause = FIRST_PAUSE;
+    let mut pause = Pause::growing(FIRST_PAUSE, PAUSE_MAX);
     loop {
         let got: bool = client
             .query_one(include_str!("../../sql/job/lock.sql"), &[&change])
@@ -66,8 +67,7 @@ pub(crate) async fn lock(client: &Client, change: &str, wait: Duration) -> Resul
                 waited_s: started.elapsed().as_secs(),
             });
         }
-        tokio::time::sleep(pause).await;
-        pause = (pause * 2).min(PAUSE_MAX);
+        pause.wait().await;
     }
 }
 
@@ -165,7 +165,14 @@ async fn prepared(client: &mut Client, spec: &Spec, key: &Key) -> Result<Change,
                     other => JobError::Precondition(other.to_string()),
                 })?;
             let sides = pinned.sides();
-            trigger(client, spec).await?;
+            let fires = trigger(client, spec).await?;
+            if fires.is_some_and(|state| pinned.made(&state) == MadeOf::Others) {
+                return Err(JobError::Precondition(format!(
+                    "the trigger of {0} on {1} was made of other expressions than [sync] has now, so what it writes and what is moved would be unlike; \
+                     `aegis migrate repair sync {0} --reason TEXT` makes it of these",
+                    spec.change, spec.table
+                )));
+            }
             Ok(Change::Set {
                 set: sides.forward_set(),
                 agrees: sides.agrees(),
@@ -189,12 +196,16 @@ async fn prepared(client: &mut Client, spec: &Spec, key: &Key) -> Result<Change,
 }
 
 /// Refuses when the trigger of a forward job does not fire: rows that come in now would be nobody's.
-pub(crate) async fn trigger(client: &Client, spec: &Spec) -> Result<(), JobError> {
+pub(crate) async fn trigger(
+    client: &Client,
+    spec: &Spec,
+) -> Result<Option<TriggerState>, JobError> {
     let Write::Forward(rule) = &spec.write else {
-        return Ok(());
+        return Ok(None);
     };
-    if rule.state(client).await?.is_some_and(|state| state.enabled) {
-        return Ok(());
+    let fires = rule.state(client).await?.filter(|state| state.enabled);
+    if fires.is_some() {
+        return Ok(fires);
     }
     Err(JobError::Precondition(format!(
         "the trigger of {0} on {1} does not fire, so a row that is written behind the cursor would be missed; \

@@ -28,6 +28,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use tokio_postgres::Client;
 
+use crate::Pause;
 use crate::sync::Rule;
 use crate::throttle::Limits;
 
@@ -166,13 +167,14 @@ pub async fn run(
     who: &Who,
     told: Told<'_>,
 ) -> Result<Report, JobError> {
-    let (mut losses, mut pause, mut ports) = (0, LOSS_PAUSE, ports);
+    let fresh = || Pause::growing(LOSS_PAUSE, LOSS_PAUSE_MAX);
+    let (mut losses, mut pause, mut ports) = (0, fresh(), ports);
     loop {
         let mut committed = 0;
         match session::run(ports, spec, who, told, &mut committed).await {
             Err(error) if error.is_lost() => {
                 if committed > 0 {
-                    (losses, pause) = (0, LOSS_PAUSE);
+                    (losses, pause) = (0, fresh());
                 }
                 losses += 1;
                 if losses > LOSSES_MAX {
@@ -180,8 +182,7 @@ pub async fn run(
                 }
                 tracing::warn!(%error, losses, change = %spec.change, "the backfill's session is gone; a new one reads the cursor");
                 ports.wait = ports.wait.max(LOST_LOCK_WAIT);
-                tokio::time::sleep(pause).await;
-                pause = (pause * 2).min(LOSS_PAUSE_MAX);
+                pause.wait().await;
             }
             ended => return ended,
         }

@@ -13,6 +13,7 @@ use super::size::Size;
 use super::{AtPause, JobError, Ports, Report, Spec, Told, Who};
 use crate::key::KeyValue;
 use crate::throttle::{Limits, Sampler};
+use crate::{Pause, STANDSTILL};
 
 /// How often a held-back or paused job looks again.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
@@ -33,10 +34,6 @@ const FAILED_ROWS_MAX: u32 = 1000;
 
 /// Rows that are read at once when failed ones are tried again.
 const FAILURES_AT_ONCE: i64 = 10_000;
-
-/// A runner that stands still inside a transaction, with locks on rows, is ended by the server: no writer waits longer for it. As the
-/// steps of a run have it; nothing but the server's answers is waited for inside a transaction.
-const STANDSTILL: &str = "SET idle_in_transaction_session_timeout = '3s'";
 
 struct Running<'a, 'p> {
     client: Client,
@@ -64,7 +61,7 @@ pub(crate) async fn run(
     committed: &mut u64,
 ) -> Result<Report, JobError> {
     let mut client = (ports.connect)().await.map_err(JobError::Connect)?;
-    client.batch_execute(STANDSTILL).await?;
+    client.batch_execute(&format!("SET {STANDSTILL}")).await?;
     lock(&client, &spec.change, ports.wait).await?;
     let taken = match begin(&mut client, spec, who, ports.at_pause).await? {
         Begun::Done(report) => {
@@ -145,7 +142,7 @@ impl Running<'_, '_> {
         table: u32,
         committed: &mut u64,
     ) -> Result<bool, JobError> {
-        let (mut tries, mut pause) = (0, BUSY_PAUSE);
+        let (mut tries, mut pause) = (0, Pause::growing(BUSY_PAUSE, BUSY_PAUSE_MAX));
         loop {
             self.may_go(table).await?;
             let rows = self.size.rows();
@@ -175,9 +172,8 @@ impl Running<'_, '_> {
                     if tries >= TABLE_TRIES {
                         return self.refused(&format!("{}: {said}", place.leaf)).await;
                     }
-                    self.waits(&format!("the table is locked: {said}"), pause)
+                    self.waits(&format!("the table is locked: {said}"), pause.take())
                         .await?;
-                    pause = (pause * 2).min(BUSY_PAUSE_MAX);
                 }
                 Batch::Refused {
                     rows,
@@ -200,8 +196,7 @@ impl Running<'_, '_> {
                                     .refused(&format!("{}: {said} ({sqlstate})", place.leaf))
                                     .await;
                             }
-                            self.waits(&said, pause).await?;
-                            pause = (pause * 2).min(BUSY_PAUSE_MAX);
+                            self.waits(&said, pause.take()).await?;
                             false
                         }
                         Fault::Lock | Fault::Time => {
@@ -211,8 +206,7 @@ impl Running<'_, '_> {
                             }
                             self.size.shrink(rows);
                             if !is_spent {
-                                self.waits(&said, pause).await?;
-                                pause = (pause * 2).min(BUSY_PAUSE_MAX);
+                                self.waits(&said, pause.take()).await?;
                             }
                             is_spent
                         }

@@ -21,6 +21,14 @@ pub enum PassError {
         /// The change.
         change: String,
     },
+    /// The trigger computes something else than what is compared.
+    #[error(
+        "the trigger of {change} was made of other expressions than [sync] has now, so what a pass counts with these says nothing of what it writes; `aegis migrate repair sync {change} --reason TEXT` makes it of these, then count again"
+    )]
+    OtherExpressions {
+        /// The change.
+        change: String,
+    },
     /// A word that is none.
     #[error(
         "{file}: a row says `{found}`; write missing, mismatch or orphaned into the second column"

@@ -1,7 +1,7 @@
 //! A pass: every row read in one state of the database, and what is not right counted.
 //!
 //! Invariants: it writes nothing but its own result, after its end; all rows of one state are read, and a policy that would hide some
-//! is an error; a trigger that was touched meanwhile makes no result; a result is never corrected.
+//! is an error; a trigger that was touched meanwhile, or was made of other expressions, makes no result; a result is never corrected.
 //!
 //! Read in order of place in the table and not of the key, piece by piece: each piece says how far it is, and nothing is sorted.
 
@@ -16,7 +16,7 @@ use sha2::{Digest, Sha256};
 use tokio_postgres::{Client, GenericClient, IsolationLevel, Transaction};
 
 use crate::job::{Told, Who, hex};
-use crate::sync::{Pinned, Rule};
+use crate::sync::{MadeOf, Pinned, Rule, TriggerState};
 
 pub use error::PassError;
 
@@ -176,21 +176,33 @@ pub async fn run(
     who: &Who,
     told: Told<'_>,
 ) -> Result<Vec<Count>, PassError> {
-    let pinned = match &asked.what {
+    let sides = match &asked.what {
         What::Sides(rule) => Some(Pinned::of(client, rule, asked.run_as.as_deref()).await?),
         What::Query { .. } => None,
     };
-    let before = trigger(client, asked).await?;
+    let firing = trigger(client, asked).await?;
+    if let (Some(state), Some(rule)) = (&firing, asked.rule()) {
+        let pinned = match &sides {
+            Some(pinned) => pinned.clone(),
+            None => Pinned::of(client, rule, asked.run_as.as_deref()).await?,
+        };
+        if pinned.made(state) == MadeOf::Others {
+            return Err(PassError::OtherExpressions {
+                change: asked.change.clone(),
+            });
+        }
+    }
+    let before = firing.map(|state| state.definition);
     let transaction = client
         .build_transaction()
         .isolation_level(IsolationLevel::RepeatableRead)
         .read_only(true)
         .start()
         .await?;
-    let (state, counts) = read(&transaction, asked, pinned.as_ref(), told).await?;
+    let (state, counts) = read(&transaction, asked, sides.as_ref(), told).await?;
     transaction.commit().await?;
     // A new state of the catalog: the one of the transaction would show the trigger as it was.
-    if trigger(client, asked).await? != before {
+    if trigger(client, asked).await?.map(|state| state.definition) != before {
         return Err(PassError::Touched {
             change: asked.change.clone(),
         });
@@ -271,14 +283,12 @@ async fn read(
 }
 
 /// The trigger that fires now; none where there is none, or it is disabled.
-async fn trigger(client: &Client, asked: &Asked) -> Result<Option<String>, PassError> {
+async fn trigger(client: &Client, asked: &Asked) -> Result<Option<TriggerState>, PassError> {
     let Some(rule) = asked.rule() else {
         return Ok(None);
     };
     let state = rule.state(client).await?;
-    Ok(state
-        .filter(|state| state.enabled)
-        .map(|state| state.definition))
+    Ok(state.filter(|state| state.enabled))
 }
 
 /// A kept result.

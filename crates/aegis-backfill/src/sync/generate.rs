@@ -350,13 +350,11 @@ impl Sides {
             .iter()
             .chain(&self.new)
             .find(|column| column.name == name);
-        match own {
-            Some(column) => differs(column, "OLD", "NEW"),
-            None => {
-                let name = quote(name);
-                format!("OLD.{name}::text IS DISTINCT FROM NEW.{name}::text")
-            }
+        if let Some(column) = own {
+            return differs(column, "OLD", "NEW");
         }
+        let name = quote(name);
+        format!("OLD.{name}::text IS DISTINCT FROM NEW.{name}::text")
     }
 }
 

@@ -7,6 +7,7 @@
 
 mod error;
 mod generate;
+mod loses;
 mod pin;
 mod reads;
 
@@ -16,7 +17,8 @@ use aegis_catalog::{Name, quote};
 use tokio_postgres::GenericClient;
 
 pub use error::SyncError;
-pub use pin::Pinned;
+pub use loses::Loses;
+pub use pin::{MadeOf, Pinned};
 
 /// Set to the change's id (`SET LOCAL`) by whoever moves rows: its trigger does nothing then.
 pub const SILENT_SETTING: &str = "aegis_migrate.silent";

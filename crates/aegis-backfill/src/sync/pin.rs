@@ -23,6 +23,17 @@ pub struct Pinned {
     foreign: Vec<(String, String)>,
 }
 
+/// Of what a trigger was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MadeOf {
+    /// Of these expressions, by this release.
+    These,
+    /// Of these expressions, by an earlier release: each write sets all of the other side.
+    TheseEarlier,
+    /// Of others, or by a hand.
+    Others,
+}
+
 /// What the server printed.
 #[derive(Debug, Default)]
 struct Printed {
@@ -258,10 +269,16 @@ impl Pinned {
         &self.sides
     }
 
-    /// Whether a trigger was made of these expressions, by this release or by one that carried each write over to the whole other side.
-    pub fn has_made(&self, trigger: &TriggerState) -> bool {
+    /// Of what a trigger was made.
+    pub fn made(&self, trigger: &TriggerState) -> MadeOf {
         let sides = &self.sides;
-        trigger.body == generate::body(sides) || trigger.body == generate::body(&sides.unread())
+        if trigger.body == generate::body(sides) {
+            MadeOf::These
+        } else if trigger.body == generate::body(&sides.unread()) {
+            MadeOf::TheseEarlier
+        } else {
+            MadeOf::Others
+        }
     }
 
     /// As [`Self::create`], for what a release made that knew of no column what it reads: each write sets all of the other side.

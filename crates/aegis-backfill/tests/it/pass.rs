@@ -1,11 +1,12 @@
 //! Passes against a real server.
 
-use aegis_backfill::job::Who;
+use aegis_backfill::job::{JobError, Spec, Who, Write};
 use aegis_backfill::pass::{Asked, Count, Kind, PassError, What, newest, run};
+use aegis_backfill::sync::Rule;
 use aegis_testkit::{TestDb, wait_until};
 use tokio::task::JoinHandle;
 
-use crate::job::forward::{PLAIN, filled, rule, spec};
+use crate::job::forward::{PLAIN, filled, make, make_of, rule, spec};
 use crate::job::{BOUND, CHANGE, number, ran, who};
 
 fn asked(what: What) -> Asked {
@@ -28,21 +29,38 @@ async fn passed(db: &TestDb, asked: &Asked) -> Result<Vec<Count>, PassError> {
     run(&mut client, asked, &who, &mut |_| {}).await
 }
 
-/// A pass that has begun to read, and goes on when the lock 78 is free.
+/// As the rule, by a function that lets a pass wait.
+fn slow() -> Rule {
+    let mut slow = rule();
+    slow.forward =
+        std::iter::once(("cents".to_owned(), "(held(price) * 100)::bigint".to_owned())).collect();
+    slow
+}
+
+/// A pass that has begun to read, and goes on when the lock 78 is free. The trigger is that of the slow rule.
 async fn held_pass(db: &TestDb) -> JoinHandle<Result<Vec<Count>, PassError>> {
     db.admin
         .batch_execute(
             "CREATE FUNCTION app.held(n numeric) RETURNS numeric STABLE LANGUAGE plpgsql AS $$
-             BEGIN PERFORM pg_advisory_xact_lock_shared(78); RETURN n; END $$; SELECT pg_advisory_lock(78)",
+             BEGIN IF current_setting('application_name') = 'a pass' THEN PERFORM pg_advisory_xact_lock_shared(78); END IF; RETURN n; END $$;
+             SELECT pg_advisory_lock(78)",
         )
         .await
         .unwrap();
-    let mut slow = rule();
-    slow.forward =
-        std::iter::once(("cents".to_owned(), "(held(price) * 100)::bigint".to_owned())).collect();
+    make_of(db, &slow()).await;
     let mut client = db.connect().await;
+    client
+        .batch_execute("SET application_name = 'a pass'")
+        .await
+        .unwrap();
     let reads = tokio::spawn(async move {
-        run(&mut client, &asked(What::Sides(slow)), &who(), &mut |_| {}).await
+        run(
+            &mut client,
+            &asked(What::Sides(slow())),
+            &who(),
+            &mut |_| {},
+        )
+        .await
     });
     wait_until("the pass reads", BOUND, async || {
         number(db, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = 78 AND NOT granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())").await == 1
@@ -107,6 +125,7 @@ async fn what_the_new_side_has_written_is_no_mismatch_of_both_and_one_of_forward
     let mut one_way = rule();
     one_way.forward =
         std::iter::once(("cents".to_owned(), "(price * 100)::bigint + 1".to_owned())).collect();
+    make_of(&db, &one_way).await;
     let counts = passed(&db, &asked(What::Sides(one_way))).await.unwrap();
     let wrong: Vec<i64> = counts.iter().map(|count| count.mismatch).collect();
     assert_eq!(wrong, [100, 0]);
@@ -124,13 +143,18 @@ async fn a_pass_reads_every_piece_of_a_large_table_and_only_one_state() {
     assert!(number(&db, pages).await > 8192, "more than a piece");
     // All rows are apart, and stay so in the state that is read while somebody mends them.
     let reads = held_pass(&db).await;
-    ran(&db, &spec()).await.unwrap();
+    let moves = Spec {
+        write: Write::Forward(slow()),
+        ..spec()
+    };
+    ran(&db, &moves).await.unwrap();
     db.admin
         .batch_execute("SELECT pg_advisory_unlock(78)")
         .await
         .unwrap();
     let counts = reads.await.unwrap().unwrap();
     assert_eq!((counts[1].rows, counts[1].mismatch), (Some(8200), 8200));
+    make(&db).await;
     let counts = passed(&db, &sides()).await.unwrap();
     assert_eq!((counts[1].rows, counts[1].mismatch), (Some(8200), 0));
     db.admin
@@ -221,5 +245,42 @@ async fn a_trigger_that_is_touched_meanwhile_makes_no_result_and_a_result_is_not
     ] {
         let error = db.admin.batch_execute(sql).await.unwrap_err();
         assert_eq!(error.code().unwrap().code(), "AEG11", "{sql}");
+    }
+}
+
+#[tokio::test]
+async fn a_trigger_of_other_expressions_is_counted_by_no_pass_and_followed_by_no_batch() {
+    let db = filled(PLAIN, 10).await;
+    let mut edited = rule();
+    edited.backward = std::iter::once(("price".to_owned(), "cents / 100".to_owned())).collect();
+    let query = What::Query {
+        file: "reconcile.sql".to_owned(),
+        sql: "SELECT id, 'missing' FROM t WHERE false".to_owned(),
+        trigger: Some(edited.clone()),
+    };
+    let moves = Spec {
+        write: Write::Forward(edited.clone()),
+        ..spec()
+    };
+    for what in [What::Sides(edited.clone()), query.clone()] {
+        let error = passed(&db, &asked(what)).await.unwrap_err();
+        assert!(
+            matches!(error, PassError::OtherExpressions { .. }),
+            "{error}"
+        );
+        assert!(error.to_string().contains("repair sync"), "{error}");
+    }
+    let kept = "SELECT count(*) FROM aegis_migrate.reconcile_pass";
+    assert_eq!(number(&db, kept).await, 0);
+    let error = ran(&db, &moves).await.unwrap_err();
+    assert!(matches!(error, JobError::Precondition(_)), "{error}");
+    assert!(error.to_string().contains("repair sync"), "{error}");
+    assert_eq!(number(&db, "SELECT count(cents) FROM app.t").await, 0);
+    // Made again of the edited ones, it counts.
+    make_of(&db, &edited).await;
+    ran(&db, &moves).await.unwrap();
+    for what in [What::Sides(edited), query] {
+        let counts = passed(&db, &asked(what)).await.unwrap();
+        assert!(counts.iter().all(Count::is_zero), "{counts:?}");
     }
 }

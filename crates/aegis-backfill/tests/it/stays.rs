@@ -1,6 +1,6 @@
 //! What a write did not touch stays: two pairs of columns in one change, each with a direction that loses something.
 
-use aegis_backfill::sync::{Pinned, Rule, SCHEMA, Sides};
+use aegis_backfill::sync::{Loses, MadeOf, Pinned, Rule, SCHEMA, Sides};
 use aegis_catalog::Name;
 use aegis_testkit::TestDb;
 
@@ -222,15 +222,18 @@ async fn a_column_of_no_side_that_is_read_counts_and_what_reads_the_whole_row_is
 #[tokio::test]
 async fn a_trigger_of_an_earlier_release_is_known_by_its_expressions_and_another_one_is_not() {
     let (db, rule) = (synced(&rule()).await, rule());
-    let state = async || rule.state(&db.admin).await.unwrap().unwrap();
-    assert!(pinned(&db, &rule).await.has_made(&state().await));
+    let made = async |of: &Rule| {
+        let state = rule.state(&db.admin).await.unwrap().unwrap();
+        pinned(&db, of).await.made(&state)
+    };
+    assert_eq!(made(&rule).await, MadeOf::These);
     // What the release of before made: every column of the other side, by every write.
     let whole = pinned(&db, &rule).await.of_an_earlier_release();
     assert_ne!(whole, pinned(&db, &rule).await.create());
     for statement in &whole {
         db.admin.batch_execute(statement).await.unwrap();
     }
-    assert!(pinned(&db, &rule).await.has_made(&state().await));
+    assert_eq!(made(&rule).await, MadeOf::TheseEarlier);
     let update = "INSERT INTO app.users (id, name, phone) VALUES (2, 'A B C', '1'); UPDATE app.users SET digits = '2' WHERE id = 2";
     db.admin.batch_execute(update).await.unwrap();
     assert_eq!(row(&db, 2).await, "A C|2|A|C|2", "the middle name is lost");
@@ -239,8 +242,34 @@ async fn a_trigger_of_an_earlier_release_is_known_by_its_expressions_and_another
     other
         .backward
         .insert("phone".to_owned(), "digits || ''".to_owned());
-    assert!(!pinned(&db, &other).await.has_made(&state().await));
+    assert_eq!(made(&other).await, MadeOf::Others);
     other = rule.clone();
     other.reject_both = true;
-    assert!(!pinned(&db, &other).await.has_made(&state().await));
+    assert_eq!(made(&other).await, MadeOf::Others);
+}
+
+#[tokio::test]
+async fn what_does_not_come_back_is_counted_with_a_key_and_no_value() {
+    let (db, rule) = (synced(&rule()).await, rule());
+    let mut client = db.connect().await;
+    let many = "DELETE FROM app.users; INSERT INTO app.users (id, name, phone)
+        SELECT g, CASE WHEN g IN (7, 9) THEN 'Ada King Lovelace' ELSE 'Ada Lovelace' END, '1' FROM generate_series(1, 40) g";
+    db.admin.batch_execute(many).await.unwrap();
+    let pinned = pinned(&db, &rule).await;
+    let key = ["id".to_owned()];
+    let loses = pinned.loses(&mut client, None, &key).await.unwrap();
+    let expected = |rows, lost, key: Option<&str>| {
+        let key = key.map(str::to_owned);
+        Some(Loses { rows, lost, key })
+    };
+    assert_eq!(loses, expected(40, 2, Some("7")));
+    let no_middle = "UPDATE app.users SET name = 'Ada B'";
+    db.admin.batch_execute(no_middle).await.unwrap();
+    let loses = pinned.loses(&mut client, None, &key).await.unwrap();
+    assert_eq!(loses, expected(40, 0, None));
+    // What writes is not asked, and no more rows than a few.
+    let more = "INSERT INTO app.users (id, name) SELECT g, 'A B' FROM generate_series(100, 2000) g";
+    db.admin.batch_execute(more).await.unwrap();
+    let loses = pinned.loses(&mut client, None, &[]).await.unwrap();
+    assert_eq!(loses, expected(1000, 0, None));
 }

@@ -10,6 +10,7 @@ mod undo;
 
 use std::time::{Duration, Instant};
 
+use aegis_backfill::{Pause, STANDSTILL};
 use aegis_catalog::{Name, quote};
 use tokio_postgres::Transaction;
 use tokio_postgres::error::SqlState;
@@ -18,7 +19,7 @@ use crate::change::{Change, ChangeId, Phase, PhaseOf};
 use crate::ledger::{self, LedgerName, Who};
 use crate::mutex::Held;
 use crate::repair::{Kept, RepairError, keep};
-use crate::run::{Ladder, RunError, STANDSTILL, Wanted};
+use crate::run::{Ladder, RunError, Wanted};
 use crate::set::Set;
 use crate::standing::{recorded_in, standing};
 use crate::structure::{Reach, before};
@@ -26,6 +27,8 @@ use undo::Undo;
 
 /// How long it may take to show that no row is lost, under the locks.
 const LOOK_MS: u32 = 1000;
+/// Between two tries, for those who waited behind it.
+const PAUSE: Duration = Duration::from_millis(200);
 
 /// Takes the expand of a change back. The statements that did it, in order.
 ///
@@ -57,7 +60,7 @@ pub async fn abandon(
     }
     let who = held.who.clone();
     let started = Instant::now();
-    let mut tries = 0;
+    let (mut tries, mut pause) = (0, Pause::of(PAUSE));
     loop {
         tries += 1;
         let transaction = held.session.client.transaction().await?;
@@ -97,8 +100,7 @@ pub async fn abandon(
                 said,
             }));
         }
-        let jitter = u64::from(started.elapsed().subsec_nanos()) % 100;
-        tokio::time::sleep(Duration::from_millis(200 + jitter)).await;
+        pause.wait().await;
     }
 }
 
@@ -145,7 +147,7 @@ async fn inside(
         format!("; SET LOCAL ROLE {}", quote(role))
     });
     let settings = format!(
-        "SET LOCAL lock_timeout = {}; SET LOCAL search_path = {}, pg_catalog; {STANDSTILL}; SET LOCAL row_security = off",
+        "SET LOCAL lock_timeout = {}; SET LOCAL search_path = {}, pg_catalog; SET LOCAL {STANDSTILL}; SET LOCAL row_security = off",
         ladder.lock_timeout.as_millis(),
         quote(&change.schema)
     );

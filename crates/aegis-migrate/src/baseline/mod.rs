@@ -11,6 +11,7 @@ pub use compare::{Compared, compare};
 
 use std::time::Duration;
 
+use aegis_backfill::Pause;
 use tokio_postgres::{GenericClient, Transaction};
 
 use crate::change::{PhaseOf, Problem};
@@ -114,7 +115,7 @@ pub async fn take_in(
     ledger: LedgerName,
     actor: &str,
 ) -> Result<Taken, BaselineError> {
-    let mut tries = 0;
+    let (mut tries, mut pause) = (0, Pause::of(TRY_EVERY));
     loop {
         let row = transaction
             .query_one(
@@ -133,7 +134,7 @@ pub async fn take_in(
                 holder: mutex::told(holder),
             });
         }
-        tokio::time::sleep(TRY_EVERY).await;
+        pause.wait().await;
     }
     crate::ledger::bring(transaction, ledger).await?;
     let run = "baseline".to_owned();

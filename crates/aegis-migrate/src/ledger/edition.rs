@@ -6,6 +6,7 @@
 
 use std::time::Duration;
 
+use aegis_backfill::Pause;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, GenericClient, Transaction};
 
@@ -32,9 +33,10 @@ pub(super) async fn bring(
     if numbered && there(client, name).await? >= EDITION {
         return Ok(());
     }
+    let mut pause = Pause::of(PAUSE);
     for tried in 0..TRIES {
         if tried > 0 {
-            tokio::time::sleep(PAUSE).await;
+            pause.wait().await;
         }
         match make(client, name).await {
             Err(error) if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE) => {}

@@ -6,6 +6,7 @@
 
 use std::time::{Duration, Instant};
 
+use aegis_backfill::Pause;
 use tokio_postgres::{Client, GenericClient};
 
 use crate::ledger::{self, Ledger, LedgerError, LedgerName, Who};
@@ -207,7 +208,7 @@ impl Held {
 /// Polls for the mutex for at most `bound`.
 async fn poll(session: &Direct, of: LedgerName, bound: Duration) -> Result<(), MutexError> {
     let started = Instant::now();
-    let mut pause = FIRST_PAUSE;
+    let mut pause = Pause::growing(FIRST_PAUSE, PAUSE_MAX);
     while !try_lock(session, of).await? {
         if started.elapsed() >= bound {
             return Err(MutexError::Busy {
@@ -215,10 +216,7 @@ async fn poll(session: &Direct, of: LedgerName, bound: Duration) -> Result<(), M
                 waited_s: started.elapsed().as_secs(),
             });
         }
-        // Jitter from the clock's nanoseconds: two pods that start together do not poll together.
-        let jitter = u64::from(started.elapsed().subsec_nanos()) % 50;
-        tokio::time::sleep(pause + Duration::from_millis(jitter)).await;
-        pause = (pause * 2).min(PAUSE_MAX);
+        pause.wait().await;
     }
     let held: bool = session
         .client

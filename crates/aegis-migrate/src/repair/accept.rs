@@ -7,11 +7,12 @@ use aegis_catalog::Structure;
 
 use super::{Kept, RepairError, keep, shown, steps};
 use crate::baseline;
-use crate::change::{Phase, PhaseOf};
+use crate::change::{Change, Phase, PhaseOf};
 use crate::ledger;
 use crate::mutex::Held;
 use crate::set::Set;
 use crate::standing::{State, recorded_in, standing};
+use crate::sync::made_otherwise;
 
 /// What was accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,6 +58,30 @@ async fn is_whole(held: &Held, set: &Set, at: &PhaseOf) -> Result<(bool, String)
     }
 }
 
+/// Refuses while the trigger is made of other expressions than the edited ones: what is counted with these would say nothing of it.
+async fn is_made_of_the_edit(
+    held: &mut Held,
+    set: &Set,
+    change: &Change,
+) -> Result<(), RepairError> {
+    let Some(rule) = change.sync_rule() else {
+        return Ok(());
+    };
+    let ledger = held.who.ledger;
+    let client = &mut held.session.client;
+    let recorded = recorded_in(client, ledger)
+        .await
+        .map_err(crate::run::baseline)?;
+    let stands = standing(set, &recorded);
+    match made_otherwise(client, ledger, change, &rule, &stands).await? {
+        None => Ok(()),
+        Some(how) => Err(RepairError::NotShown(format!(
+            "the trigger of [sync] on {}: {how}; `aegis migrate repair sync {} --reason TEXT` makes it of what the folder says, then this again, and count the rows again",
+            rule.table, change.id
+        ))),
+    }
+}
+
 /// Accepts the hash of the lock for a line that was applied with another. `replayed`: what the lines of [`super::replayed_with`]
 /// make; not needed for a phase that is only begun.
 ///
@@ -80,6 +105,7 @@ pub async fn accept_checksum(
         .into_iter()
         .filter(|row| row.at == *at && row.state.is_done())
         .collect();
+    is_made_of_the_edit(held, set, change).await?;
     let proof = if whole {
         let never_ran = now.sql.iter().find(|(step, statement)| {
             !steps::is_structure(&statement.form)

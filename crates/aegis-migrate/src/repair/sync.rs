@@ -1,4 +1,5 @@
-//! `repair sync`: the trigger of a change made again, when somebody has taken it away, disabled it or put another in its place.
+//! `repair sync`: the trigger of a change made again, when somebody has taken it away, disabled it or put another in its place; or when
+//! it was made of other expressions than the change has now, or by an earlier release.
 //!
 //! Invariants: under the mutex; the statements, the account of the structure, the row of the repair and the event are one commit; what
 //! was counted before says nothing after it, since the trigger is another one then.
@@ -6,6 +7,7 @@
 use std::time::{Duration, Instant};
 
 use aegis_backfill::sync::Rule;
+use aegis_backfill::{Pause, STANDSTILL};
 use aegis_catalog::quote;
 use aegis_ddl::SourceFile;
 use serde_json::json;
@@ -16,11 +18,11 @@ use super::{Kept, RepairError, keep};
 use crate::change::{Change, ChangeId, Phase, PhaseOf};
 use crate::ledger;
 use crate::mutex::Held;
-use crate::run::{Ladder, RunError, STANDSTILL, baseline, begin_sync};
+use crate::run::{Ladder, RunError, baseline, begin_sync};
 use crate::set::Set;
 use crate::standing::{recorded_in, standing};
 use crate::structure::{Reach, before};
-use crate::sync::wrong_with;
+use crate::sync::{made_otherwise, wrong_with};
 
 const PAUSE: Duration = Duration::from_millis(200);
 
@@ -45,13 +47,21 @@ pub async fn sync(
         .await
         .map_err(baseline)?;
     let stands = standing(set, &recorded);
-    let Some(was) = wrong_with(&held.session.client, change, &rule, &stands).await? else {
+    let ledger = held.who.ledger;
+    let client = &mut held.session.client;
+    let was = match wrong_with(client, ledger, change, &rule, &stands).await? {
+        Some(was) => Some(was),
+        None => made_otherwise(client, ledger, change, &rule, &stands)
+            .await?
+            .map(str::to_owned),
+    };
+    let Some(was) = was else {
         return Err(none(
             "has nothing to repair: its trigger is as its steps made it, or no step has made one that is not ended",
         ));
     };
     let source = begin_sync(&mut held.session.client, change).await?;
-    let (started, mut tries) = (Instant::now(), 0);
+    let (started, mut tries, mut pause) = (Instant::now(), 0, Pause::of(PAUSE));
     loop {
         tries += 1;
         match attempt(held, change, &rule, &source, ladder, &was, reason).await {
@@ -66,7 +76,7 @@ pub async fn sync(
                         said: format!("{} is locked", rule.table),
                     }));
                 }
-                tokio::time::sleep(PAUSE).await;
+                pause.wait().await;
             }
             done => {
                 done?;
@@ -89,7 +99,7 @@ async fn attempt(
     let transaction = held.session.client.transaction().await?;
     ledger::fence(&transaction, &who).await?;
     let settings = format!(
-        "SET LOCAL lock_timeout = {}; SET LOCAL statement_timeout = {}; SET LOCAL search_path = {}, pg_catalog; {STANDSTILL}",
+        "SET LOCAL lock_timeout = {}; SET LOCAL statement_timeout = {}; SET LOCAL search_path = {}, pg_catalog; SET LOCAL {STANDSTILL}",
         ladder.lock_timeout.as_millis(),
         ladder.statement_timeout.as_millis(),
         quote(&change.schema)

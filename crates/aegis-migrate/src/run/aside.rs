@@ -7,6 +7,7 @@
 
 use std::time::{Duration, Instant};
 
+use aegis_backfill::Pause;
 use serde_json::Value;
 use tokio_postgres::{Client, Row};
 
@@ -101,7 +102,7 @@ async fn wait_for_others(held: &mut Held, change: &str) -> Result<(), RunError> 
     );
     held.step_aside().await?;
     let started = Instant::now();
-    let mut pause = FIRST_PAUSE;
+    let mut pause = Pause::growing(FIRST_PAUSE, PAUSE_MAX);
     let ended = loop {
         let client = &held.session.client;
         let holder = client
@@ -115,7 +116,7 @@ async fn wait_for_others(held: &mut Held, change: &str) -> Result<(), RunError> 
                 waited_s: started.elapsed().as_secs(),
             });
         }
-        wait(&mut pause, started).await;
+        pause.wait().await;
     };
     // Also when it is told as busy: the end of the run is an event.
     held.step_back().await?;
@@ -134,7 +135,7 @@ pub(super) async fn nobody_builds(
         return Ok(());
     }
     let started = Instant::now();
-    let mut pause = FIRST_PAUSE;
+    let mut pause = Pause::growing(FIRST_PAUSE, PAUSE_MAX);
     loop {
         let building = client
             .query_opt(
@@ -151,14 +152,8 @@ pub(super) async fn nobody_builds(
                 waited_s: started.elapsed().as_secs(),
             });
         }
-        wait(&mut pause, started).await;
+        pause.wait().await;
     }
-}
-
-async fn wait(pause: &mut Duration, started: Instant) {
-    let jitter = u64::from(started.elapsed().subsec_nanos()) % 50;
-    tokio::time::sleep(*pause + Duration::from_millis(jitter)).await;
-    *pause = (*pause * 2).min(PAUSE_MAX);
 }
 
 /// As `process 12 (aegis migrate/r1/0af3 from 10.0.0.7)`.

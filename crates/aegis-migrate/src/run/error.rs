@@ -234,7 +234,9 @@ impl RunError {
             | Self::Structure(StructureError::Unprovable { .. }) => 15,
             Self::Ledger(LedgerError::Fenced { .. }) => 16,
             Self::Session(_) | Self::Mutex(MutexError::NotHeld) => 17,
-            Self::Evidence(_) | Self::NotZero { .. } | Self::Pass(PassError::Touched { .. }) => 18,
+            Self::Evidence(_)
+            | Self::NotZero { .. }
+            | Self::Pass(PassError::Touched { .. } | PassError::OtherExpressions { .. }) => 18,
             Self::Backfill(error) => of_job(error),
             Self::AheadRefused { .. } | Self::TwoHistories { .. } | Self::TooOld(_) => 19,
             Self::Sync {

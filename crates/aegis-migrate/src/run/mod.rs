@@ -41,7 +41,6 @@ use watch::{Keeper, Watch};
 
 pub use error::RunError;
 pub(crate) use locks::Wanted;
-pub(crate) use step::STANDSTILL;
 pub(crate) use sync::{PLACE as SYNC, begin as begin_sync};
 pub use under_way::builds;
 
@@ -210,8 +209,8 @@ async fn open_lines(
     {
         return Err(RunError::TooOld(change));
     }
-    if !fresh && held.who.ledger == LedgerName::Application {
-        crate::sync::whole(&held.session.client, set, &stands).await?;
+    if !fresh {
+        crate::sync::whole(&held.session.client, held.who.ledger, set, &stands).await?;
     }
     if let Some(done) = refused(&stands, phase, held.ledger.dev, fresh)? {
         let summary = Summary {
@@ -426,6 +425,12 @@ async fn of_line(
         let Some((source, generated)) = source_of(client, change, part).await? else {
             continue;
         };
+        if !fresh
+            && matches!(part, Part::Sync(_))
+            && let Some(event) = sync::loses(client, change).await?
+        {
+            tell(client, &held.who, told, event).await?;
+        }
         let mut works = Vec::new();
         // Nobody waits in a fresh database, so nothing has to be built beside them.
         let plain: Vec<Option<Statement>> = if fresh {

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use aegis_backfill::{Pause, STANDSTILL};
 use aegis_catalog::{Catalog, Name, Scope, quote, read, read_within};
 use aegis_ddl::{Class, Context, Form, SourceFile, Statement, Verdict, judge};
 use tokio_postgres::error::SqlState;
@@ -17,10 +18,6 @@ use crate::structure::{Before, Reach, before};
 
 /// How long a scan may take that is short only because its table is small (16 MiB, measured under the lock).
 const SMALL: Duration = Duration::from_secs(1);
-
-/// A runner that stands still with locks in its hands, frozen or on a host that is gone, loses them soon. The setting ends with its
-/// transaction.
-pub(crate) const STANDSTILL: &str = "SET LOCAL idle_in_transaction_session_timeout = '3s'";
 
 /// What one try came to.
 enum Try {
@@ -55,7 +52,7 @@ pub(super) async fn behind(
     };
     let started = Instant::now();
     let mut tries = 0;
-    let mut pause = Duration::from_millis(100);
+    let mut pause = Pause::growing(Duration::from_millis(100), Duration::from_secs(5));
     let wanted = wanted(client, works, fresh).await?;
     if !fresh {
         aside::nobody_builds(client, &wanted, ladder.budget).await?;
@@ -75,9 +72,7 @@ pub(super) async fn behind(
             });
         }
         tracing::info!(tries, %said, statement = %first.step.file, "the locks were not had; the whole transaction is tried again");
-        let jitter = u64::from(started.elapsed().subsec_nanos()) % 100;
-        tokio::time::sleep(pause + Duration::from_millis(jitter)).await;
-        pause = (pause * 2).min(Duration::from_secs(5));
+        pause.wait().await;
     }
 }
 
@@ -225,7 +220,7 @@ async fn inside(
     let settings = if fresh {
         settings
     } else {
-        format!("{settings}; {STANDSTILL}")
+        format!("{settings}; SET LOCAL {STANDSTILL}")
     };
     let role = first
         .run_as

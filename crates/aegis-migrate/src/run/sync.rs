@@ -1,8 +1,9 @@
 //! The generated trigger as statements of the runner: made for the catalog as it is, executed and recorded like any other step.
 
-use aegis_backfill::sync::{Rule, Sides, SyncError};
+use aegis_backfill::sync::{Pinned, Rule, Sides, SyncError};
 use aegis_catalog::quote;
 use aegis_ddl::{Phase, SourceFile};
+use serde_json::json;
 use tokio_postgres::Client;
 
 use super::RunError;
@@ -36,6 +37,32 @@ pub(crate) async fn begin(client: &mut Client, change: &Change) -> Result<Source
     });
     transaction.rollback().await?;
     file(change, &statements?, Phase::Expand)
+}
+
+/// What some of the rows that are there would lose on the way to the new side and back, as an event; none when nothing, or when it cannot
+/// be asked: it is a notice, and stands in no run's way.
+pub(super) async fn loses(
+    client: &mut Client,
+    change: &Change,
+) -> Result<Option<serde_json::Value>, RunError> {
+    let (rule, role) = (rule(change)?, change.run_as.as_deref());
+    let key = change.backfill.as_ref().map(|backfill| &*backfill.key);
+    let tried = match Pinned::of(client, &rule, role).await {
+        Ok(pinned) => pinned.loses(client, role, key.unwrap_or_default()).await,
+        Err(error) => Err(error),
+    };
+    match tried {
+        Ok(Some(loses)) if loses.lost > 0 => Ok(Some(json!({
+            "event": "sync_loses", "change": change.id.to_string(), "table": rule.table.to_string(),
+            "rows": loses.rows, "lost": loses.lost, "key": loses.key,
+        }))),
+        Ok(_) => Ok(None),
+        Err(SyncError::Sql(error)) if super::lost::is_lost(&error) => Err(error.into()),
+        Err(error) => {
+            tracing::debug!(%error, change = %change.id, "what [sync] loses could not be asked");
+            Ok(None)
+        }
+    }
 }
 
 /// What takes it away.

@@ -7,9 +7,9 @@
 
 use std::collections::BTreeSet;
 
-use aegis_backfill::sync::Rule;
+use aegis_backfill::sync::{MadeOf, Pinned, Rule};
 use aegis_catalog::{Difference, Key, Kind as Element, Scope, Structure, read_within};
-use tokio_postgres::GenericClient;
+use tokio_postgres::{Client, GenericClient};
 
 use crate::change::{CHANGE_FILE, Change, Kind, Phase, PhaseOf, Problem, Problems};
 use crate::ledger::LedgerName;
@@ -24,6 +24,7 @@ use crate::structure::{Expected, expected};
 /// [`RunError::Folder`] with exit code 12, one problem a change; or the catalog could not be read.
 pub async fn whole<C: GenericClient + Sync>(
     client: &C,
+    ledger: LedgerName,
     set: &Set,
     stands: &Standing,
 ) -> Result<(), RunError> {
@@ -35,7 +36,7 @@ pub async fn whole<C: GenericClient + Sync>(
         };
         let account = match known.take() {
             Some(account) => account,
-            None => Account::read(client).await?,
+            None => Account::read(client, ledger).await?,
         };
         if account.means(change, &rule, stands)
             && let Some(why) = account.wrong(client, &rule).await?
@@ -53,16 +54,52 @@ pub async fn whole<C: GenericClient + Sync>(
 /// When the catalog could not be read.
 pub async fn wrong_with<C: GenericClient + Sync>(
     client: &C,
+    ledger: LedgerName,
     change: &Change,
     rule: &Rule,
     stands: &Standing,
 ) -> Result<Option<String>, RunError> {
-    let account = Account::read(client).await?;
+    let account = Account::read(client, ledger).await?;
     if account.means(change, rule, stands) {
         account.wrong(client, rule).await
     } else {
         Ok(None)
     }
+}
+
+/// What the trigger of one change was made of instead of its expressions as they are in the folder, in words; none when it was made of
+/// these, or should not be there.
+///
+/// # Errors
+/// When the catalog could not be read, or the expressions are none.
+pub async fn made_otherwise(
+    client: &mut Client,
+    ledger: LedgerName,
+    change: &Change,
+    rule: &Rule,
+    stands: &Standing,
+) -> Result<Option<&'static str>, RunError> {
+    if !Account::read(client, ledger)
+        .await?
+        .means(change, rule, stands)
+    {
+        return Ok(None);
+    }
+    let Some(state) = rule.state(client).await? else {
+        return Ok(None);
+    };
+    let pinned = Pinned::of(client, rule, change.run_as.as_deref()).await;
+    let pinned = pinned.map_err(|source| RunError::Sync {
+        change: change.path.clone(),
+        source,
+    })?;
+    Ok(match pinned.made(&state) {
+        MadeOf::These => None,
+        MadeOf::TheseEarlier => Some(
+            "it was made by an earlier release, so each write sets all of the other side, also what it did not touch",
+        ),
+        MadeOf::Others => Some("it was made of other expressions than [sync] has now"),
+    })
 }
 
 /// What the steps made; nothing where no account is kept.
@@ -72,12 +109,15 @@ struct Account {
 }
 
 impl Account {
-    async fn read<C: GenericClient + Sync>(client: &C) -> Result<Self, RunError> {
+    async fn read<C: GenericClient + Sync>(
+        client: &C,
+        ledger: LedgerName,
+    ) -> Result<Self, RunError> {
         let sql = "SELECT current_setting('server_version_num')::int / 10000";
         let major: i32 = client.query_one(sql, &[]).await?.try_get(0)?;
         let major = u32::try_from(major).unwrap_or_default();
         Ok(Self {
-            steps: expected(client, LedgerName::Application, major).await?,
+            steps: expected(client, ledger, major).await?,
             major,
         })
     }

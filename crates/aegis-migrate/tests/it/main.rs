@@ -34,3 +34,4 @@ mod set;
 mod standing;
 mod structure;
 mod sync;
+mod sync_edited;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use aegis_migrate::change::Phase;
 use aegis_migrate::ledger;
+use aegis_migrate::ledger::LedgerName;
 use aegis_migrate::mutex::{Held, MutexError, RunName};
 use aegis_migrate::run::{Ladder, Outcome, RunError, Summary, run};
 use aegis_migrate::session::Direct;
@@ -56,6 +57,14 @@ pub(crate) fn sealed(folder: &Folder) -> Set {
 }
 
 pub(crate) async fn held(db: &TestDb, wait: Duration) -> Result<Held, MutexError> {
+    held_in(db, LedgerName::Application, wait).await
+}
+
+pub(crate) async fn held_in(
+    db: &TestDb,
+    of: LedgerName,
+    wait: Duration,
+) -> Result<Held, MutexError> {
     let config = db.url().parse().unwrap();
     let name = RunName {
         run: "run-1".to_owned(),
@@ -65,7 +74,7 @@ pub(crate) async fn held(db: &TestDb, wait: Duration) -> Result<Held, MutexError
     let session = Direct::connect(&config, NoTls, &name.application_name())
         .await
         .unwrap();
-    Held::take(session, &name, wait).await
+    Held::take_in(session, of, &name, wait).await
 }
 
 pub(crate) fn ladder() -> Ladder {

@@ -116,6 +116,29 @@ async fn a_run_makes_the_trigger_as_its_last_steps_of_class_a() {
 }
 
 #[tokio::test]
+async fn a_run_tells_what_the_new_side_cannot_give_back_and_no_value_of_it() {
+    for (name, lost) in [("Grace Hopper", None), ("Grace Brewster Hopper", Some(1))] {
+        let db = in_use().await;
+        let insert = "INSERT INTO app.users (id, name) VALUES (2, $1)";
+        db.admin.execute(insert, &[&name]).await.unwrap();
+        let set = sealed(&split(false));
+        ran(&db, &set, Phase::Expand).await.unwrap();
+        let told = "SELECT event FROM aegis_migrate.event WHERE event ->> 'event' = 'sync_loses'";
+        let rows = db.admin.query(told, &[]).await.unwrap();
+        let events: Vec<serde_json::Value> = rows.iter().map(|row| row.get(0)).collect();
+        let found: Vec<_> = events.iter().map(|event| event["lost"].as_i64()).collect();
+        assert_eq!(found, lost.map(Some).into_iter().collect::<Vec<_>>());
+        for event in events {
+            assert_eq!(
+                (&event["rows"], &event["key"]),
+                (&2.into(), &"(0,2)".into())
+            );
+            assert!(!event.to_string().contains("Brewster"), "{event}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn an_expression_that_fails_for_a_row_that_is_there_makes_no_trigger() {
     let db = in_use().await;
     let folder = split(false).edited(

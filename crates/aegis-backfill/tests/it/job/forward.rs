@@ -45,7 +45,11 @@ pub(crate) async fn filled(table: &str, rows: i32) -> TestDb {
 }
 
 pub(crate) async fn make(db: &TestDb) {
-    let sides = Sides::read(&db.admin, &rule()).await.unwrap();
+    make_of(db, &rule()).await;
+}
+
+pub(crate) async fn make_of(db: &TestDb, rule: &Rule) {
+    let sides = Sides::read(&db.admin, rule).await.unwrap();
     for statement in sides.pin(&db.admin).await.unwrap().create() {
         db.admin.batch_execute(&statement).await.unwrap();
     }
@@ -181,6 +185,7 @@ async fn without_its_trigger_nothing_begins_and_a_forward_that_is_never_right_is
         "cents".to_owned(),
         "(price * 1000 * random())::bigint".to_owned(),
     )]);
+    make_of(&db, &moving).await;
     let moving = Spec {
         write: Write::Forward(moving),
         ..spec()
@@ -192,6 +197,7 @@ async fn without_its_trigger_nothing_begins_and_a_forward_that_is_never_right_is
         number(&db, "SELECT count(*) FROM aegis_migrate.backfill").await,
         0
     );
+    make(&db).await;
     ran(&db, &spec()).await.unwrap();
     assert_eq!(apart(&db).await, 0);
 }

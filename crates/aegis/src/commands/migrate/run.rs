@@ -162,6 +162,15 @@ pub(super) fn words(event: &Value) -> Option<String> {
             .collect();
         return Some(words.join("; "));
     }
+    if event["event"] == "sync_loses" {
+        return Some(format!(
+            "{}: of {} rows that were tried, {} do not come back from the new side as they were, such as {}; what forward drops of them is lost when a new program writes these columns, and while it leaves them alone nothing is",
+            event["table"].as_str().unwrap_or_default(),
+            event["rows"],
+            event["lost"],
+            event["key"].as_str().unwrap_or("one without a key")
+        ));
+    }
     if event["event"] == "backfill_done" {
         let report = &event["report"];
         return Some(format!(

@@ -72,7 +72,7 @@ pub(crate) async fn status(
         note(&format!("{at} is not sealed"));
     }
     set.sealed()?;
-    sync::whole(&client, &set, &stands)
+    sync::whole(&client, LedgerName::Application, &set, &stands)
         .await
         .map_err(|error| told(&error))?;
     let edited: Vec<Problem> = stands.edited().map(|line| edited(&set, line)).collect();
@@ -255,7 +255,7 @@ async fn checked(aim: Aim, at: PhaseOf, until: Instant) -> Result<Told, Failure>
 
 async fn look(aim: &Aim, at: &PhaseOf) -> Result<State, Failure> {
     let (client, set) = (connect(&aim.url).await?, &*aim.set);
-    // A schema of many has no contract, and no sides that are kept alike.
+    // A schema of many has no contract.
     let is_whole = aim.ledger == LedgerName::Application;
     if is_whole {
         let closed = floor::too_old(&client, set).await.map_err(RunError::from);
@@ -265,12 +265,10 @@ async fn look(aim: &Aim, at: &PhaseOf) -> Result<State, Failure> {
         }
     }
     let stands = standing(set, &recorded_in(&client, aim.ledger).await?);
-    if is_whole {
-        // Its programs would write one side, and nobody the other.
-        sync::whole(&client, set, &stands)
-            .await
-            .map_err(|error| told(&error))?;
-    }
+    // Its programs would write one side, and nobody the other.
+    sync::whole(&client, aim.ledger, set, &stands)
+        .await
+        .map_err(|error| told(&error))?;
     let line = match set.squash_of(at) {
         Some(squash) if set.lock.line(at).is_none() => PhaseOf {
             id: squash.id.clone(),

@@ -183,11 +183,12 @@ fn ended(error: &RunError) -> TaskError {
         _ => return TaskError::retryable("not_run", said),
     };
     match job {
-        JobError::Busy { .. } | JobError::Fenced { .. } => TaskError::snooze(LATER),
+        // A switch that was moved there and back by now; as it is, it would be evidence.
+        JobError::Busy { .. } | JobError::Fenced { .. } | JobError::NewSide { .. } => {
+            TaskError::snooze(LATER)
+        }
         JobError::Paused { .. } => TaskError::snooze(PAUSED),
         JobError::Precondition(_) => TaskError::terminal("precondition", said),
-        // Moved back by now, or it would be evidence.
-        JobError::NewSide { .. } => TaskError::snooze(LATER),
         JobError::OtherSpec { .. } => TaskError::terminal("other_backfill", said),
         JobError::Cancelled { .. } => TaskError::terminal("backfill_cancelled", said),
         JobError::Failed { .. } => TaskError::terminal("backfill_failed", said),
