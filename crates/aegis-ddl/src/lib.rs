@@ -17,10 +17,10 @@ mod touch;
 
 pub use class::{Class, Phase};
 pub use form::Form;
-pub use judge::{Compatible, Context, SMALL_BYTES, SourceFile, judge};
+pub use judge::{Compatible, Context, SMALL_BYTES, SourceFile, judge, judge_after, volatile_call};
 pub use lock::{Lock, LockMode};
 pub use name::QualifiedName;
 pub use read::read;
-pub use report::{Finding, Level, Report, Verdict};
+pub use report::{Finding, Level, Report, UnusedOverride, Verdict};
 pub use statement::{Script, Statement, SyntaxError};
 pub use touch::ObjectRef;

@@ -67,7 +67,18 @@ pub struct Report {
     /// In the order of files and statements.
     pub verdicts: Vec<Verdict>,
     /// Overrides that silenced nothing: an error of the change.
-    pub unused_overrides: Vec<String>,
+    pub unused_overrides: Vec<UnusedOverride>,
+}
+
+/// An override that silenced nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct UnusedOverride {
+    /// The rule that it names.
+    pub rule: String,
+    /// In which phase it holds; none: in all.
+    pub phase: Option<Phase>,
+    /// Why it is none.
+    pub said: String,
 }
 
 impl Report {

@@ -107,7 +107,7 @@ pub const RULES: &[Rule] = &[
     ),
     rule(
         "backfill-range",
-        "the statement of a backfill does not name both ends of its range, so each batch would do more than it",
+        "the statement of a backfill does not name both ends of its range, or names one where it bounds nothing, so each batch would do more than it",
         "write WHERE … id > :from AND id <= :to",
     ),
     rule(
@@ -338,6 +338,11 @@ pub const RULES: &[Rule] = &[
         "statement-after-strong-lock",
         "the table stays locked while later statements of the transaction run",
         "one statement, one transaction",
+    ),
+    rule(
+        "sync-volatile",
+        "an expression of a dual write has another value each time, so the two sides never agree and no row is ever done",
+        "an expression over the columns of the row alone; DEFAULT or the program gives what is of the moment",
     ),
     rule(
         "transaction-in-file",

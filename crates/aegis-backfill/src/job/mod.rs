@@ -34,7 +34,7 @@ use crate::throttle::Limits;
 
 pub use error::JobError;
 pub use size::BatchSize;
-pub use statement::names_range;
+pub use statement::{names_range, outside_of_range};
 
 /// How often a lost session is replaced before somebody has to look. A committed batch begins the count anew.
 const LOSSES_MAX: u32 = 10;

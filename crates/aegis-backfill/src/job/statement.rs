@@ -15,6 +15,40 @@ pub fn names_range(file: &str, sql: &str) -> Result<(), String> {
     replaced(file, sql, |_| String::new()).map(|_| ())
 }
 
+/// An end of the range that only stands where it bounds nothing: before any condition, or beside `=`. The error is the whole sentence.
+pub fn outside_of_range(sql: &str) -> Option<String> {
+    const MARKS: [(&str, &str); 2] = [(":from", "\u{1}"), (":to", "\u{2}")];
+    let marked = replaced("", sql, |end| MARKS[end - 1].1.to_owned()).ok()?;
+    let upper = marked.to_ascii_uppercase();
+    for (name, mark) in MARKS {
+        let bounds = upper.match_indices(mark).any(|(at, _)| {
+            let (before, after) = (&upper[..at], &upper[at + mark.len()..]);
+            let mut words = before.split(|one: char| !one.is_alphanumeric() && one != '_');
+            let behind_condition = words.any(|word| matches!(word, "WHERE" | "ON" | "USING"));
+            behind_condition && !is_equalled(before, after)
+        });
+        if !bounds {
+            return Some(format!(
+                "{name} stands where it bounds nothing, so each batch would do more than its range"
+            ));
+        }
+    }
+    None
+}
+
+/// Whether what stands between is one side of `=` or `<>`.
+fn is_equalled(before: &str, after: &str) -> bool {
+    let before = before.trim_end_matches(|one: char| one.is_whitespace() || one == '(');
+    let mut after = after.trim_start_matches(|one: char| one.is_whitespace() || one == ')');
+    if let Some(cast) = after.strip_prefix("::") {
+        after = cast
+            .trim_start_matches(|one: char| one.is_alphanumeric() || "_[].\"".contains(one))
+            .trim_start();
+    }
+    let left = before.ends_with('=') && !before.ends_with("<=") && !before.ends_with(">=");
+    left || before.ends_with("<>") || after.starts_with('=') || after.starts_with("<>")
+}
+
 fn replaced(file: &str, sql: &str, value: impl Fn(usize) -> String) -> Result<String, String> {
     let mut text = String::with_capacity(sql.len());
     let (mut from, mut to) = (false, false);

@@ -111,10 +111,8 @@ impl Boundaries {
         if !self.plain {
             let said = format!("{what}: the runner makes the transactions");
             found.push(rule, Class::E, Level::Error, said);
-        } else if self.atomic == Some(true) {
-            let said = format!("{what}: the tool has a transaction open, and COMMIT ends that one");
-            found.push(rule, Class::E, Level::Warning, said);
-        } else if let Some(odd) = odd {
+        } else if let (Some(odd), false) = (odd, self.atomic == Some(true)) {
+            // What a tool wraps is told by who knows the tool.
             found.push(rule, Class::E, Level::Error, format!("{what}: {odd}"));
         }
     }

@@ -27,10 +27,11 @@ mod world;
 use aegis_catalog::Catalog;
 
 use crate::class::{Class, Phase};
-use crate::report::{Finding, Level, Report, Verdict};
+use crate::report::{Finding, Level, Report, UnusedOverride, Verdict};
 use crate::statement::{Script, Statement};
 use world::World;
 
+pub use volatility::volatile_call;
 pub use world::SMALL_BYTES;
 
 /// A file of a set, read.
@@ -95,25 +96,51 @@ pub(crate) fn is_steady_default(context: &Context<'_>, default: &crate::form::Ex
 ///
 /// An override that this catalog does not need, and another may, is needed: a file is one for all databases.
 pub fn judge(files: &[SourceFile], context: &Context<'_>) -> Report {
-    let mut report = judged(files, context);
+    judge_after(&[], files, context)
+}
+
+/// The same after files that run earlier, in changes of their own, each with its schema: what they make is live, and known.
+pub fn judge_after(
+    before: &[(&[SourceFile], &str)],
+    files: &[SourceFile],
+    context: &Context<'_>,
+) -> Report {
+    let mut report = judged(before, files, context);
     if context.catalog.is_some() && !report.unused_overrides.is_empty() {
         let anywhere = Context {
             catalog: None,
             ..*context
         };
-        let of_any = judged(files, &anywhere).unused_overrides;
+        let of_any = judged(before, files, &anywhere).unused_overrides;
         report.unused_overrides.retain(|one| of_any.contains(one));
     }
     report
 }
 
-fn judged(files: &[SourceFile], context: &Context<'_>) -> Report {
+fn judged(before: &[(&[SourceFile], &str)], files: &[SourceFile], context: &Context<'_>) -> Report {
     let mut world = World::new(
         context.catalog,
         context.server,
         context.schema,
         context.fresh,
     );
+    for (files, schema) in before {
+        world.deploys_in(schema);
+        verdicts_of(&mut world, files, context);
+    }
+    if !before.is_empty() {
+        world.deploys_in(context.schema);
+    }
+    let verdicts = verdicts_of(&mut world, files, context);
+    let unused_overrides = unused(&verdicts, context.compatible);
+    Report {
+        verdicts,
+        unused_overrides,
+    }
+}
+
+/// Judges files one after another; the world knows what they did afterwards.
+fn verdicts_of(world: &mut World<'_>, files: &[SourceFile], context: &Context<'_>) -> Vec<Verdict> {
     let mut verdicts = Vec::new();
     let mut transaction = 0;
     for file in files {
@@ -127,11 +154,11 @@ fn judged(files: &[SourceFile], context: &Context<'_>) -> Report {
             _ => Level::Warning,
         };
         world.begins(
-            again::made_by(&file.script.statements, &world),
-            again::views_of(&file.script.statements, &world),
-            signature::made_by(&file.script.statements, &world),
+            again::made_by(&file.script.statements, world),
+            again::views_of(&file.script.statements, world),
+            signature::made_by(&file.script.statements, world),
         );
-        world.will_drop(again::drops_of(&file.script.statements, &world));
+        world.will_drop(again::drops_of(&file.script.statements, world));
         // Files of a change run one after another; those of a plain folder may not.
         let sure = if file.phase.is_some() {
             Level::Error
@@ -149,48 +176,50 @@ fn judged(files: &[SourceFile], context: &Context<'_>) -> Report {
                 && let Some(world_before) = before.take()
             {
                 // What was made in between is not there.
-                world = world_before;
+                *world = world_before;
             }
             let mut found = Found::default();
             world.runs_nothing_yet();
-            statement_of(&mut world, statement, at, false, &mut found);
-            twice::judge(&mut world, statement, sure, &mut found);
-            boundaries.judge(&world, statement, &mut found);
+            statement_of(world, statement, at, false, &mut found);
+            twice::judge(world, statement, sure, &mut found);
+            boundaries.judge(world, statement, &mut found);
             world.passed_names(statement, !found.unread.is_empty());
-            for made in again::made_by(std::slice::from_ref(statement), &world).keys() {
+            for made in again::made_by(std::slice::from_ref(statement), world).keys() {
                 world.passed(made);
             }
             verdicts.push(finish(file, statement, found, context));
         }
         transaction = boundaries.last();
     }
-    let unused_overrides = context
-        .compatible
+    verdicts
+}
+
+/// Overrides that silenced nothing.
+fn unused(verdicts: &[Verdict], compatible: &[Compatible]) -> Vec<UnusedOverride> {
+    let silences = |one: &Compatible| {
+        verdicts.iter().any(|verdict| {
+            let of_rule = |finding: &Finding| finding.rule == one.rule;
+            one.holds_in(verdict.phase) && verdict.findings.iter().any(of_rule)
+        })
+    };
+    compatible
         .iter()
-        .filter(|one| {
-            !verdicts.iter().any(|verdict: &Verdict| {
-                one.holds_in(verdict.phase)
-                    && verdict
-                        .findings
-                        .iter()
-                        .any(|finding| finding.rule == one.rule)
-            })
+        .filter(|one| !silences(one))
+        .map(|one| UnusedOverride {
+            rule: one.rule.clone(),
+            phase: one.phase,
+            said: match crate::rules::find(&one.rule) {
+                None => format!("{}: there is no such rule", one.rule),
+                Some(rule) if !rule.compatibility => {
+                    format!(
+                        "{}: it is about locks, and no reason changes them",
+                        one.rule
+                    )
+                }
+                Some(_) => format!("{}: nothing here needs it; take it out", one.rule),
+            },
         })
-        .map(|one| match crate::rules::find(&one.rule) {
-            None => format!("{}: there is no such rule", one.rule),
-            Some(rule) if !rule.compatibility => {
-                format!(
-                    "{}: it is about locks, and no reason changes them",
-                    one.rule
-                )
-            }
-            Some(_) => format!("{}: nothing here needs it; take it out", one.rule),
-        })
-        .collect();
-    Report {
-        verdicts,
-        unused_overrides,
-    }
+        .collect()
 }
 
 /// What was found about a statement so far.

@@ -1,7 +1,7 @@
 //! CREATE TABLE.
 
-use super::{Found, foreign_key};
 use super::world::World;
+use super::{Found, foreign_key};
 use crate::class::Class;
 use crate::form::CreateTable;
 use crate::lock::LockMode;

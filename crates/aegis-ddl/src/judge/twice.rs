@@ -80,7 +80,9 @@ fn forgets(world: &World<'_>, statement: &Statement, found: &Found) -> bool {
 /// What a statement takes away or gives another name.
 fn take_away(world: &mut World<'_>, statement: &Statement) {
     match &statement.form {
-        Form::Drop { kind, names, on, .. } => {
+        Form::Drop {
+            kind, names, on, ..
+        } => {
             for name in names {
                 take_one(world, *kind, name, on.as_ref());
             }
@@ -193,9 +195,7 @@ fn made_by(world: &mut World<'_>, statement: &Statement) -> Vec<Made> {
             of: None,
             lenient: *replace,
         }],
-        Form::CreatePolicy { name, table } => {
-            plain(Thing::Policy(world.name(table), name.clone()))
-        }
+        Form::CreatePolicy { name, table } => plain(Thing::Policy(world.name(table), name.clone())),
         Form::AlterTable { table, actions } => {
             let mut made = Vec::new();
             for action in actions {

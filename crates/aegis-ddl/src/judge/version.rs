@@ -91,7 +91,7 @@ pub(super) fn judge(world: &World<'_>, statement: &Statement, found: &mut Found)
             );
         }
     };
-    let text = outside_of_strings(&statement.plain);
+    let text = crate::read::pieces::outside_of_strings(&statement.plain);
     // Of ADD CONSTRAINT the parts are known, and told there.
     let constraint = matches!(&statement.form, Form::AlterTable { actions, .. }
         if actions.iter().any(|action| matches!(action, Action::AddConstraint { constraint }
@@ -250,60 +250,4 @@ fn random_between(text: &str) -> bool {
                 "FUNCTION" | "PROCEDURE" | "AGGREGATE" | "." | "EXISTS" | "INTO" | "TABLE"
             )
     })
-}
-
-/// In upper case, with one space between words and brackets, strings left empty.
-fn outside_of_strings(plain: &str) -> String {
-    let mut text = String::from(" ");
-    let mut rest = plain;
-    while let Some(first) = rest.chars().next() {
-        if first == '\'' || first == '"' {
-            let after = &rest[1..];
-            let end = after.find(first).map_or(after.len(), |at| at + 1);
-            text.push_str("''");
-            rest = &after[end..];
-            continue;
-        }
-        if first == '$'
-            && let Some(close) = rest[1..].find('$')
-            && rest[1..=close]
-                .chars()
-                .all(|one| one.is_alphanumeric() || one == '_')
-        {
-            let tag = &rest[..close + 2];
-            let after = &rest[tag.len()..];
-            let end = after.find(tag).map_or(after.len(), |at| at + tag.len());
-            rest = &after[end..];
-            continue;
-        }
-        let is_bracket = matches!(first, '(' | ')' | ',' | '.');
-        if first.is_whitespace() || is_bracket {
-            if !text.ends_with(' ') {
-                text.push(' ');
-            }
-            if is_bracket {
-                text.push(first);
-                text.push(' ');
-            }
-        } else {
-            text.extend(first.to_uppercase());
-        }
-        rest = &rest[first.len_utf8()..];
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::outside_of_strings;
-
-    #[test]
-    fn strings_names_in_quotes_and_bodies_say_nothing() {
-        assert_eq!(
-            outside_of_strings(
-                "select f('NOT ENFORCED', \"not enforced\") , $x$ not enforced $x$ not enforced"
-            ),
-            " SELECT F ( '' , '' ) , NOT ENFORCED"
-        );
-    }
 }

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use super::world::World;
-use crate::form::Expression;
+use crate::form::{Expression, Form};
 use crate::name::QualifiedName;
 
 /// Generated: a letter and a name on each line.
@@ -51,6 +51,48 @@ const STEADY: &[&str] = &[
     "uuid_generate_v5",
     "uuid_nil",
 ];
+
+/// Functions of the server that are steady within one statement, and other ones in the next.
+const OF_THE_MOMENT: &[&str] = &[
+    "clock_timestamp",
+    "current_date",
+    "current_time",
+    "current_timestamp",
+    "localtime",
+    "localtimestamp",
+    "now",
+    "statement_timestamp",
+    "transaction_timestamp",
+];
+
+/// What an expression calls or names that has another value at another time: a volatile function of the server or of a usual
+/// extension, or a clock. None: it has none, or nobody knows.
+pub fn volatile_call(expression: &str) -> Option<String> {
+    let script = crate::read(&format!("SELECT {expression}")).ok()?;
+    let statement = script.statements.first()?;
+    let Form::Select { calls, .. } = &statement.form else {
+        return None;
+    };
+    let is_moving = |call: &&QualifiedName| {
+        let name = call.name.as_str();
+        SERVERS.get(name) == Some(&true)
+            || VOLATILE.contains(&name)
+            || OF_THE_MOMENT.contains(&name)
+    };
+    if let Some(call) = calls.iter().find(is_moving) {
+        return Some(format!("{call}()"));
+    }
+    // Words of the language, without brackets.
+    let text = crate::read::pieces::outside_of_strings(&statement.plain);
+    let mut words = text.split(|one: char| !one.is_alphanumeric() && one != '_');
+    words
+        .find(|word| {
+            let word = word.to_ascii_lowercase();
+            word.contains('_') && OF_THE_MOMENT.contains(&word.as_str())
+                || word.starts_with("localtime")
+        })
+        .map(str::to_owned)
+}
 
 /// What is known of a default's volatility.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -82,7 +82,9 @@ pub(super) fn form(node: &SyntaxNode) -> Form {
             into: rows::target(node),
             source: rows::source(node),
             gives: rows::gives(node),
-            overrides: tree::text(node).to_ascii_lowercase().contains(" overriding "),
+            overrides: tree::text(node)
+                .to_ascii_lowercase()
+                .contains(" overriding "),
         },
         K::UPDATE => Form::Update {
             table: rows::target(node),

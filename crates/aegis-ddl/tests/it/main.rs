@@ -8,6 +8,7 @@ mod borders;
 mod calls;
 mod classes;
 mod expand;
+mod families;
 mod history;
 mod hostile;
 mod judge;

@@ -5,7 +5,7 @@
 
 use aegis_catalog::Catalog;
 
-use super::{Judged, of_file};
+use super::{Judged, of_file, place};
 use crate::change::{CHANGE_FILE, Change};
 
 /// What to do about it.
@@ -25,11 +25,15 @@ pub struct MovedRows {
     pub line: usize,
 }
 
-/// A statement of a backfill that does not name both ends of its range; the run says the same.
+/// A statement of a backfill that does not name both ends of its range, as the run says too, or names one where it bounds nothing.
 pub(super) fn without_range(change: &Change) -> Option<Judged> {
     let name = change.backfill.as_ref()?.statement.as_ref()?;
     let file = format!("{}/{name}", change.path);
-    let said = aegis_backfill::job::names_range(&file, &change.file(name)?.text).err()?;
+    let text = &change.file(name)?.text;
+    let said = match aegis_backfill::job::names_range(&file, text) {
+        Err(said) => said,
+        Ok(()) => aegis_backfill::job::outside_of_range(text)?,
+    };
     let said = said.strip_prefix(&format!("{file}: ")).unwrap_or(&said);
     let safe = aegis_ddl::rules::find("backfill-range").map_or("", |rule| rule.safe);
     Some(of_file(&file, 1, "backfill-range", said, safe))
@@ -44,18 +48,7 @@ impl MovedRows {
             .clone()
             .or_else(|| change.sync.as_ref().map(|sync| sync.table.clone()))?;
         let file = format!("{}/{CHANGE_FILE}", change.path);
-        // Of a change that is no folder here, such as one of a commit, only the file can be named.
-        let text = std::fs::read_to_string(&file).unwrap_or_default();
-        let mut section = String::new();
-        let line = text.lines().position(|line| {
-            let line = line.trim();
-            if line.starts_with('[') {
-                let head = line.split('#').next().unwrap_or_default().trim();
-                head.clone_into(&mut section);
-            }
-            let key = line.split('=').next().unwrap_or_default().trim();
-            section == "[backfill]" && key == "key"
-        });
+        let line = place::of_key(&file, "[backfill]", "key");
         Some(Self {
             table: aegis_catalog::Name {
                 schema: change.schema.clone(),
@@ -63,7 +56,7 @@ impl MovedRows {
             },
             key: backfill.key.clone(),
             file,
-            line: line.map_or(1, |at| at + 1),
+            line,
         })
     }
 

@@ -8,9 +8,11 @@
 
 mod base;
 mod key;
+mod place;
 mod sarif;
 mod sound;
 mod source;
+mod steady;
 mod table;
 mod wrapped;
 
@@ -117,12 +119,13 @@ pub struct Judged {
     pub shown: Option<String>,
 }
 
-/// Judges units, each by itself.
+/// Judges units in their order: of a set a change knows what the changes before it made.
 pub fn lint(units: &[Unit], known: Known<'_>) -> Vec<Judged> {
-    units.iter().flat_map(|unit| of_unit(unit, known)).collect()
+    let of = |(at, unit)| of_unit(&units[..at], unit, known);
+    units.iter().enumerate().flat_map(of).collect()
 }
 
-fn of_unit(unit: &Unit, known: Known<'_>) -> Vec<Judged> {
+fn of_unit(before: &[Unit], unit: &Unit, known: Known<'_>) -> Vec<Judged> {
     let context = Context {
         server: known.server,
         catalog: known.catalog,
@@ -130,7 +133,13 @@ fn of_unit(unit: &Unit, known: Known<'_>) -> Vec<Judged> {
         fresh: unit.fresh,
         compatible: &unit.compatible,
     };
-    let report = aegis_ddl::judge(&unit.files, &context);
+    let before: Vec<_> = before
+        .iter()
+        // A baseline runs on a fresh database, where nothing is before it.
+        .filter(|_| !unit.fresh)
+        .map(|one| (one.files.as_slice(), one.schema.as_str()))
+        .collect();
+    let report = aegis_ddl::judge_after(&before, &unit.files, &context);
     let mut judged: Vec<Judged> = unit
         .told
         .iter()
@@ -157,12 +166,12 @@ fn of_unit(unit: &Unit, known: Known<'_>) -> Vec<Judged> {
         judged.extend(rows.judged(catalog));
     }
     let document = unit.document.as_deref().unwrap_or("change.toml");
-    judged.extend(report.unused_overrides.into_iter().map(|said| {
+    judged.extend(report.unused_overrides.into_iter().map(|unused| {
         of_file(
             document,
-            1,
+            place::of_override(document, &unused),
             "unused-override",
-            &said,
+            &unused.said,
             "name only rules that speak here, with a reason",
         )
     }));

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use aegis_catalog::Name;
 use aegis_ddl::{Form, SourceFile};
 
-use super::{MovedRows, Since, Unit, Wrapped, key, of_file, unreadable};
+use super::{MovedRows, Since, Unit, Wrapped, key, of_file, steady, unreadable};
 use crate::change::{self, CHANGE_FILE, Change, Part, Phase, Problem, Problems};
 use crate::foreign::{self, ForeignFile, Tool};
 use crate::lock::LOCK_FILE;
@@ -197,6 +197,9 @@ pub(super) fn of_change(change: &Change, keep: impl Fn(Phase) -> bool) -> Option
     }
     if keep(Phase::Migrate) {
         told.extend(key::without_range(change));
+    }
+    if keep(Phase::Expand) {
+        told.extend(steady::moving(change));
     }
     (!files.is_empty() || !told.is_empty() || change.backfill.is_some()).then(|| Unit {
         files,

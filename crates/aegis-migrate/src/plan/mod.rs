@@ -211,8 +211,9 @@ fn of_phase(
         }
     }
     let file = format!("{}/{CHANGE_FILE}", change.path);
-    items.extend(report.unused_overrides.into_iter().map(|said| {
+    items.extend(report.unused_overrides.into_iter().map(|unused| {
         let file = file.clone();
+        let said = unused.said;
         item(What::Override { file, said })
     }));
     Ok(items)

@@ -144,11 +144,11 @@ pub(super) async fn beforehand(
     if held.who.ledger == LedgerName::Engine {
         return Ok(());
     }
-    let unused = report.unused_overrides.into_iter().map(|said| Problem {
+    let unused = report.unused_overrides.into_iter().map(|one| Problem {
         key: Some(format!("{phase}.compatible")),
         ..Problem::of_file(
             format!("{}/{CHANGE_FILE}", change.path),
-            said,
+            one.said,
             "a reason is given for what speaks here, and for nothing else",
         )
         .kind(Kind::Class)

@@ -364,6 +364,17 @@ fn a_backfill_that_does_not_name_its_range_is_found() {
         ("id > :from AND id <= :to", None),
         ("id <= :to", Some("does not name :from")),
         ("id > :from -- :to", Some("does not name :to")),
+        ("(id) > (:from) AND id::bigint <= :to::bigint", None),
+        ("id BETWEEN :from AND :to", None),
+        ("int8range(:from, :to, '(]') @> id", None),
+        (
+            "id > :from AND a = :to",
+            Some(":to stands where it bounds nothing"),
+        ),
+        (
+            "id <= :to AND :from::bigint = b",
+            Some(":from stands where"),
+        ),
     ] {
         let folder = tempfile::tempdir().unwrap();
         let at = folder.path().join("20261129T1030_a");
@@ -380,6 +391,86 @@ fn a_backfill_that_does_not_name_its_range_is_found() {
             }
         }
     }
+}
+
+#[test]
+fn a_dual_write_that_has_another_value_each_time_is_found_on_its_line() {
+    let told = |forward: &str, backward: &str| {
+        let folder = tempfile::tempdir().unwrap();
+        let at = folder.path().join("20261129T1030_a");
+        let toml = format!(
+            "format = 1\nid = \"20261129T1030_a\"\nschema = \"app\"\n[expand]\nsql = \"e.sql\"\n[sync]\ntable = \"t\"\nold = [\"a\"]\nnew = [\"b\"]\n[sync.forward]\nb = \"{forward}\"\n[sync.backward]\na = \"{backward}\"\n"
+        );
+        write(&at, "change.toml", toml);
+        write(
+            &at,
+            "e.sql",
+            "ALTER TABLE t ADD COLUMN b text;\n".to_owned(),
+        );
+        let judged = run(&input(folder.path()), None, UNKNOWN).unwrap();
+        let of = judged
+            .into_iter()
+            .find(|one| one.rules == ["sync-volatile"]);
+        of.map(|one| (one.line, one.passes, one.findings[0].message.clone()))
+    };
+    assert_eq!(told("upper(a)", "lower(b)"), None);
+    assert_eq!(told("'now()' || a", "b"), None);
+    let (line, passes, said) = told("a || random()", "b").unwrap();
+    assert_eq!((line, passes), (11, false));
+    assert!(said.starts_with("sync.forward.b: random() has"), "{said}");
+    let (line, _, said) = told("a", "b || CURRENT_TIMESTAMP").unwrap();
+    assert_eq!(line, 13, "{said}");
+    assert!(told("coalesce(a, now()::text)", "b").is_some());
+}
+
+#[test]
+fn an_override_that_nothing_needs_is_told_on_its_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path().join("20261129T1030_a");
+    let toml = "format = 1\nid = \"20261129T1030_a\"\nschema = \"app\"\n[expand]\nsql = \"e.sql\"\ncompatible = [\n  { rule = \"add-column\", reason = \"they name columns\" },\n  { rule = \"rename\", reason = \"add-column\" },\n]\n";
+    write(&at, "change.toml", toml);
+    write(&at, "e.sql", "ALTER TABLE t ADD COLUMN b text;\n");
+    let judged = run(&input(folder.path()), None, UNKNOWN).unwrap();
+    let unused: Vec<_> = judged
+        .iter()
+        .filter(|one| one.rules == ["unused-override"])
+        .map(|one| one.line)
+        .collect();
+    assert_eq!(unused, [8], "{judged:?}");
+}
+
+#[test]
+fn a_change_knows_what_the_changes_before_it_made() {
+    let folder = tempfile::tempdir().unwrap();
+    let change = |id: &str, sql: &str| {
+        let at = folder.path().join(id);
+        let toml =
+            format!("format = 1\nid = \"{id}\"\nschema = \"app\"\n[expand]\nsql = \"e.sql\"\n");
+        write(&at, "change.toml", toml);
+        write(&at, "e.sql", format!("{sql};\n"));
+    };
+    change(
+        "20261101T0900_a",
+        "CREATE TABLE p (id int, k int, at date) PARTITION BY RANGE (at)",
+    );
+    change("20261102T0900_b", "CREATE INDEX p_at ON ONLY p (at)");
+    change("20261103T0900_c", "CREATE TABLE p (id int)");
+    change("20261104T0900_d", "CREATE TABLE c (k int REFERENCES p (k))");
+    let judged = run(&input(folder.path()), None, UNKNOWN).unwrap();
+    let told: Vec<_> = judged
+        .iter()
+        .map(|one| (one.class.to_string(), one.rules.first().copied()))
+        .collect();
+    let of = |class: &str, rule| (class.to_owned(), rule);
+    assert_eq!(
+        told,
+        [
+            of("A", None),
+            of("A", None),
+            of("E", Some("already-there")),
+            of("E", Some("foreign-key-target")),
+        ]
+    );
 }
 
 #[test]

@@ -14,6 +14,7 @@ mod folder;
 mod foreign;
 mod lint;
 mod lint_sets;
+mod lint_told;
 mod lint_tools;
 mod proxy;
 mod rates;

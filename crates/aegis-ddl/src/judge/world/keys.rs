@@ -21,11 +21,7 @@ impl World<'_> {
             return said.filter(|known| known.has_all_keys()).map(|_| false);
         };
         catalog.relation(&name)?;
-        Some(
-            self.unique_keys(&name)
-                .iter()
-                .any(|(key, _)| holds(key)),
-        )
+        Some(self.unique_keys(&name).iter().any(|(key, _)| holds(key)))
     }
 
     /// Whether a foreign key may point there. None: not known.

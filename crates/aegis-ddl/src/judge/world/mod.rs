@@ -256,6 +256,12 @@ impl<'a> World<'a> {
         self.schema = self.schema_at_first.to_owned();
     }
 
+    /// A change is deployed: its unqualified names are of its schema.
+    pub(in crate::judge) fn deploys_in(&mut self, schema: &str) {
+        self.deploys();
+        schema.clone_into(&mut self.schema);
+    }
+
     /// SET search_path.
     pub(in crate::judge) fn searches(&mut self, schema: &str) {
         if schema != "$user" {

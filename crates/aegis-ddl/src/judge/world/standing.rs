@@ -49,9 +49,7 @@ impl Thing {
             Self::Type(name) => (format!("the type {name}"), "42710"),
             Self::Schema(name) => (format!("the schema {name}"), "42P06"),
             Self::Column(table, name) => (format!("the column {table}.{name}"), "42701"),
-            Self::Constraint(table, name) => {
-                (format!("the constraint {name} of {table}"), "42710")
-            }
+            Self::Constraint(table, name) => (format!("the constraint {name} of {table}"), "42710"),
             Self::PrimaryKey(table) => (format!("a primary key of {table}"), "42P16"),
             Self::Trigger(table, name) => (format!("the trigger {name} of {table}"), "42710"),
             Self::Policy(table, name) => (format!("the policy {name} of {table}"), "42710"),
@@ -93,16 +91,17 @@ impl World<'_> {
     pub(in crate::judge) fn took(&mut self, thing: &Thing) {
         self.standing.things.remove(thing);
         if let Thing::Relation(table) = thing {
-            self.standing
-                .things
-                .retain(|one, since| one.table() != Some(table) && since.of.as_ref() != Some(table));
+            self.standing.things.retain(|one, since| {
+                one.table() != Some(table) && since.of.as_ref() != Some(table)
+            });
         }
     }
 
     /// Constraints and indexes of a table, of which nobody knows which ones went with something else.
     pub(in crate::judge) fn took_what_hangs_on(&mut self, table: &Name) {
         self.standing.things.retain(|one, since| {
-            let hangs = matches!(one, Thing::Constraint(of, _) | Thing::PrimaryKey(of) if of == table);
+            let hangs =
+                matches!(one, Thing::Constraint(of, _) | Thing::PrimaryKey(of) if of == table);
             !hangs && since.of.as_ref() != Some(table)
         });
     }
