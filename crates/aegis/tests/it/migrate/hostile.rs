@@ -12,6 +12,9 @@ use crate::support::{Ran, command, run};
 const A: &str = "20261129T1030_a";
 const SECRET: &str = "hunter2";
 
+/// What it is called, what is told, and how it comes there.
+type Odd<'a> = (&'a str, &'a str, &'a dyn Fn(&Folder));
+
 fn folder() -> Folder {
     let folder = Folder::new();
     folder.change(A, "CREATE TABLE one (id int);\n");
@@ -22,7 +25,7 @@ fn folder() -> Folder {
 async fn process_a_file_that_is_none_and_a_name_that_is_none_are_told() {
     let _slot = process_slot();
     let sql = format!("{A}/expand.sql");
-    let kinds: [(&str, &str, &dyn Fn(&Folder)); 10] = [
+    let kinds: [Odd<'_>; 10] = [
         ("a pipe", "it is no regular file", &|folder| {
             std::fs::remove_file(folder.dir().join(&sql)).unwrap();
             mkfifo(&folder.dir().join(&sql), Mode::S_IRWXU).unwrap();
