@@ -159,6 +159,23 @@ impl Set {
             .collect()
     }
 
+    /// SQL files with a byte order mark, or with ends of lines that are not LF, as messages call them. They count as without.
+    pub fn other_line_ends(&self) -> Vec<&str> {
+        let phases = [Phase::Expand, Phase::Migrate, Phase::Contract];
+        let files = self.changes.values().flat_map(|change| {
+            phases
+                .into_iter()
+                .flat_map(move |phase| change.files_of(phase))
+        });
+        let mut names: Vec<&str> = files
+            .filter(|file| file.other_line_ends)
+            .map(|file| file.path.as_str())
+            .collect();
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+
     /// The squash that has replaced a phase; its line counts as applied where all lines that it has replaced are.
     pub fn squash_of(&self, at: &PhaseOf) -> Option<&Change> {
         self.changes.values().find(|change| {

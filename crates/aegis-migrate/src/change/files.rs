@@ -111,6 +111,13 @@ impl Files {
                 "make it a readable file",
             )
         };
+        // A pipe would be waited for without an end.
+        if !std::fs::metadata(path).map_err(unreadable)?.is_file() {
+            return Err(refuse(
+                "it is no regular file".to_owned(),
+                "make it a readable file",
+            ));
+        }
         let file = std::fs::File::open(path).map_err(unreadable)?;
         let mut bytes = Vec::new();
         file.take(FILE_BYTES_MAX + 1)

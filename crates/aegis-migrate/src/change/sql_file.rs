@@ -18,6 +18,8 @@ pub struct SqlFile {
     pub raw_sha256: String,
     /// SHA-256 of [`Self::text`], in hex.
     pub sha256: String,
+    /// The bytes have a byte order mark, or ends of lines that are not LF. They count as without; another tool may not take them so.
+    pub other_line_ends: bool,
 }
 
 /// Why bytes are no SQL file.
@@ -31,8 +33,10 @@ impl SqlFile {
         let text = std::str::from_utf8(bytes).map_err(|error| NotText {
             line: line_of(&bytes[..error.valid_up_to()]),
         })?;
+        let other_line_ends = text.starts_with('\u{feff}') || text.contains("\r\n");
         let text = normalised(text);
         Ok(Self {
+            other_line_ends,
             name: name.to_owned(),
             path,
             raw_sha256: sha256(bytes),
@@ -95,6 +99,10 @@ mod tests {
             assert_ne!(other.raw_sha256, plain.raw_sha256);
             assert!(other.is_normalised_away() && !plain.is_normalised_away());
         }
+        let ends = |bytes: &[u8]| SqlFile::new("a", "a".into(), bytes).ok().unwrap();
+        assert!(ends(b"select 1;\r\n").other_line_ends);
+        assert!(ends(b"\xef\xbb\xbfselect 1;\n").other_line_ends);
+        assert!(!ends(b"select 1;\n\n").other_line_ends);
         let edited = SqlFile::new("a", "a".into(), b"select 1;\nselect 3;\n")
             .ok()
             .unwrap();

@@ -33,9 +33,10 @@ pub fn in_schema(structure: &Structure, from: &str, to: &str) -> Structure {
         .map(|(key, shape)| {
             let values = shape.iter();
             let values = values.map(|(field, value)| {
-                let value = match AS_STORED.contains(&&**field) {
-                    true => value.clone(),
-                    false => value_in(value, &renaming),
+                let value = if AS_STORED.contains(&&**field) {
+                    value.clone()
+                } else {
+                    value_in(value, &renaming)
                 };
                 (field.clone(), value)
             });

@@ -303,3 +303,50 @@ async fn a_statement_and_a_query_of_the_author_are_run_as_they_stand() {
         1
     );
 }
+
+#[tokio::test]
+async fn mg_33_a_run_that_needs_an_unfinished_backfill_ends_before_its_first_statement_with_the_command()
+ {
+    const NEXT: &str = "20261130T0900_next";
+    let db = database(10).await;
+    let toml = format!(
+        "format = 1\nid = \"{NEXT}\"\nschema = \"app\"\nrequires = [\"{ID}:migrate\"]\n[expand]\nsql = \"expand.sql\"\n"
+    );
+    let set = sealed(&folder(5).with(&format!("{NEXT}/change.toml"), toml).with(
+        &format!("{NEXT}/expand.sql"),
+        "CREATE TABLE app.next (id int);\n",
+    ));
+    ran(&db, &sealed(&folder(5)), Phase::Expand).await.unwrap();
+    // What it needs is not begun; then it is begun and not ended.
+    for begun in [false, true] {
+        if begun {
+            db.admin
+                .batch_execute(
+                    "ALTER TABLE app.t ADD CONSTRAINT stops CHECK (id < 6 OR cents IS NULL)",
+                )
+                .await
+                .unwrap();
+            ran(&db, &set, Phase::Migrate).await.unwrap_err();
+            let seen = "SELECT rows_seen FROM aegis_migrate.backfill";
+            assert!(number(&db, seen).await > 0);
+        }
+        let error = ran(&db, &set, Phase::Expand).await.unwrap_err();
+        assert_eq!(error.exit_code(), 21, "{error}");
+        let told = format!(
+            "{NEXT}:expand needs {ID}:migrate, which is not applied: aegis migrate run --phase migrate"
+        );
+        assert!(error.whole().contains(&told), "{}", error.whole());
+        let made = "SELECT count(*) FROM pg_class WHERE relname = 'next'";
+        assert_eq!(number(&db, made).await, 0);
+    }
+    db.admin
+        .batch_execute("ALTER TABLE app.t DROP CONSTRAINT stops")
+        .await
+        .unwrap();
+    tell(&db.admin, ID, Command::Retry, "ana", "the check is gone")
+        .await
+        .unwrap();
+    ran(&db, &set, Phase::Migrate).await.unwrap();
+    let done = ran(&db, &set, Phase::Expand).await.unwrap();
+    assert_eq!(done.outcome, Outcome::Applied);
+}

@@ -34,6 +34,7 @@ use aegis_migrate::baseline::BaselineError;
 use aegis_migrate::change::{Kind, Problems};
 use aegis_migrate::dev::DevError;
 use aegis_migrate::run::RunError;
+use aegis_migrate::set::Set;
 use aegis_migrate::shadow::ShadowError;
 use aegis_model::ErrorCode;
 use aegis_store::{Config, StoreError, install};
@@ -43,7 +44,7 @@ use tokio_postgres::Client;
 use crate::database::DatabaseArguments;
 use crate::exit::Exit;
 use crate::failure::{Failure, chain};
-use crate::output::Output;
+use crate::output::{Output, note};
 
 /// Below the verbs.
 pub(crate) const EXIT_CODES: &str = "\
@@ -228,6 +229,21 @@ impl From<ShadowError> for Failure {
     fn from(error: ShadowError) -> Self {
         Self::new(Exit::Migrate(error.exit_code()), chain(&error)).with_code(ErrorCode::REPLAY)
     }
+}
+
+/// A checkout that is not as it was committed counts the same here. Whoever looks at the bytes should know.
+pub(crate) fn tell_of_line_ends(set: &Set) {
+    let files = set.other_line_ends();
+    let Some(first) = files.first() else {
+        return;
+    };
+    let more = match files.len() {
+        1 => String::new(),
+        count => format!(" and {} more", count - 1),
+    };
+    note(&format!(
+        "{first}{more}: line ends are CRLF, or a byte order mark is there; it counts, and is run, as with LF and without;          `*.sql text eol=lf` in .gitattributes keeps every checkout alike"
+    ));
 }
 
 /// A connection by the binary's own rules of TLS, for who only reads.

@@ -84,6 +84,7 @@ pub(crate) struct UnlockArguments {
 
 pub(crate) async fn run(arguments: &RunArguments, place: &Place<'_>) -> Result<Exit, Failure> {
     let set = Set::read(&place.dir)?;
+    super::tell_of_line_ends(&set);
     let job = Job {
         name: RunName {
             run: uuid::Uuid::now_v7().simple().to_string()[20..].to_owned(),

@@ -80,6 +80,7 @@ impl ReplayArguments {
 
 pub(crate) async fn run(arguments: &SealArguments, place: &Place<'_>) -> Result<Exit, Failure> {
     let set = Set::read(&place.dir)?;
+    super::tell_of_line_ends(&set);
     let sealed = seal::prepare(&set, &arguments.edited)?;
     if arguments.check && !sealed.is_nothing() {
         let open: Vec<String> = sealed

@@ -48,6 +48,7 @@ pub(crate) async fn status(
     place: &Place<'_>,
 ) -> Result<Exit, Failure> {
     let set = Set::read(&place.dir)?;
+    super::tell_of_line_ends(&set);
     let resolved = targets::resolve(set.files(), place, &arguments.only).await?;
     if resolved.is_many {
         return of_many(&set, resolved, place).await;

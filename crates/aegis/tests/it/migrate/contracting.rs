@@ -16,10 +16,11 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
 
+use super::contracting_edited::nothing_goes_by_what_was_edited;
 use super::folder::Folder;
 use crate::support::{BOUND, Ran, command};
 
-const ID: &str = "20261129T1030_split_name";
+pub(super) const ID: &str = "20261129T1030_split_name";
 
 const CHANGE: &str = r#"format = 1
 id = "20261129T1030_split_name"
@@ -56,9 +57,9 @@ evidence = ["reconciled", "sightings", "pods", "workers", "clients", "dependents
 "#;
 
 /// A database, a folder, the role of the application, and people's keys in files.
-struct Shop {
-    folder: Folder,
-    db: TestDb,
+pub(super) struct Shop {
+    pub(super) folder: Folder,
+    pub(super) db: TestDb,
     url: String,
     rw: String,
 }
@@ -123,7 +124,7 @@ impl Shop {
         self.folder.write("approvers.toml", text);
     }
 
-    async fn sql(&self, sql: &str) {
+    pub(super) async fn sql(&self, sql: &str) {
         self.db.admin.batch_execute(sql).await.unwrap();
     }
 
@@ -150,7 +151,7 @@ impl Shop {
     }
 
     /// Ends with this code, and says this.
-    async fn refused(&self, words: &[&str], code: i32, says: &str) {
+    pub(super) async fn refused(&self, words: &[&str], code: i32, says: &str) {
         let ran = self.run(words).await;
         assert_eq!(ran.code, code, "{words:?}: {ran:?}");
         assert!(ran.stderr.contains(says), "{words:?}: {ran:?}");
@@ -434,6 +435,14 @@ async fn sign_and_run(shop: &Shop) {
         words.push(key);
         words
     };
+    let stranger = Ed25519KeyPair::generate().unwrap();
+    let private = pem("PRIVATE KEY", stranger.to_pkcs8v1().unwrap().as_ref());
+    std::fs::write(shop.folder.path().join("eve.pem"), private).unwrap();
+    let says = "approvers.toml, which names ana, bo, cy, eye; sign with";
+    let mut by_eve = first.to_vec();
+    by_eve.push("eve.pem");
+    shop.refused(&by_eve, 18, says).await;
+    nothing_goes_by_what_was_edited(shop, &until).await;
     let mut by_author = first.to_vec();
     by_author.push("ana.pem");
     shop.refused(&by_author, 18, "ana is the author").await;

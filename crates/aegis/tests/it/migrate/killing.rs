@@ -12,10 +12,10 @@ use super::folder::Folder;
 use crate::support::command;
 
 const BOUND: Duration = Duration::from_mins(1);
-const ID: &str = "20261129T1030_index";
+pub(super) const ID: &str = "20261129T1030_index";
 
 /// A used database, and a change that builds an index there.
-async fn stage(folder: &Folder) -> TestDb {
+pub(super) async fn stage(folder: &Folder) -> TestDb {
     let db = TestDb::empty().await;
     folder.change(
         "20261128T0900_users",
@@ -38,7 +38,7 @@ async fn stage(folder: &Folder) -> TestDb {
     db
 }
 
-fn start(folder: &Folder, db: &TestDb) -> Child {
+pub(super) fn start(folder: &Folder, db: &TestDb) -> Child {
     let words = ["migrate", "run", "--phase", "migrate"];
     let mut command = command(Some(&db.url()), &words);
     command
@@ -59,7 +59,7 @@ async fn end(mut child: Child, signal: Signal) -> Option<i32> {
 }
 
 /// Waits until so many runners stand in this database, and the count is as told for those that wait for a lock.
-async fn runners(db: &TestDb, all: i64, waiting: i64) {
+pub(super) async fn runners(db: &TestDb, all: i64, waiting: i64) {
     wait_until("the runners stand as told", BOUND, async || {
         let row = db
             .admin
@@ -75,7 +75,7 @@ async fn runners(db: &TestDb, all: i64, waiting: i64) {
     .await;
 }
 
-async fn writer(db: &TestDb) -> Client {
+pub(super) async fn writer(db: &TestDb) -> Client {
     let client = db.connect().await;
     client
         .batch_execute("BEGIN; INSERT INTO app.users VALUES (9, 'x')")
@@ -187,4 +187,67 @@ async fn process_a_build_whose_session_is_ended_knows_that_it_does_not_know() {
         .run(Some(&db.url()), &["run", "--phase", "migrate"])
         .await;
     assert_eq!(ran.code, 0, "{ran:?}");
+}
+
+#[tokio::test]
+async fn process_mg_09_a_holder_dies_and_who_waits_for_the_mutex_does_what_is_left_once() {
+    let _slot = process_slot();
+    let folder = Folder::new();
+    let db = stage(&folder).await;
+    folder.change(
+        "20261130T0900_two_steps",
+        "CREATE TABLE app.first (id int);\nALTER TABLE users ALTER name SET STATISTICS 10;\n",
+    );
+    folder.json(None, &["seal"]).await;
+    let mut other = db.connect().await;
+    let holds = other.transaction().await.unwrap();
+    holds
+        .batch_execute("LOCK TABLE app.users IN SHARE UPDATE EXCLUSIVE MODE")
+        .await
+        .unwrap();
+    let begin = || {
+        let words = [
+            "migrate",
+            "run",
+            "--phase",
+            "expand",
+            "--lock-timeout-ms",
+            "60000",
+        ];
+        let mut command = command(Some(&db.url()), &words);
+        command
+            .current_dir(folder.path())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        command.spawn().unwrap()
+    };
+    // It has done the first step, and waits for the table of the second.
+    let holder = begin();
+    runners(&db, 1, 1).await;
+    let mut second = begin();
+    runners(&db, 2, 1).await;
+    assert_eq!(end(holder, Signal::SIGKILL).await, None);
+    // Its session is seen to be dead, and the other has the mutex and waits where it did.
+    runners(&db, 1, 1).await;
+    holds.rollback().await.unwrap();
+    let ended = tokio::task::spawn_blocking(move || second.wait())
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(ended.code(), Some(0));
+    let steps = db
+        .admin
+        .query(
+            "SELECT ordinal, state, attempt, epoch < (SELECT epoch FROM aegis_migrate.ledger) FROM aegis_migrate.step
+             WHERE change = '20261130T0900_two_steps' ORDER BY ordinal",
+            &[],
+        )
+        .await
+        .unwrap();
+    let steps: Vec<(i32, String, i32, bool)> = steps
+        .iter()
+        .map(|row| (row.get(0), row.get(1), row.get(2), row.get(3)))
+        .collect();
+    let applied = |ordinal, of_before| (ordinal, "applied".to_owned(), 1, of_before);
+    assert_eq!(steps, [applied(1, true), applied(2, false)]);
 }

@@ -1,10 +1,13 @@
 //! `aegis migrate` as a person or a pipeline meets it.
 
 mod as_task;
+mod building;
 mod contracting;
+mod contracting_edited;
 mod developing;
 mod flooring;
 mod folder;
+mod hostile;
 mod killing;
 mod linting;
 mod moving;

@@ -1,6 +1,8 @@
 //! `plan` and `snapshot`.
 
-use aegis_testkit::{TestDb, process_slot};
+use std::time::Duration;
+
+use aegis_testkit::{TestDb, process_slot, wait_until};
 
 use super::folder::Folder;
 
@@ -104,4 +106,48 @@ async fn process_a_plan_for_a_database_leaves_out_what_is_applied_there() {
     assert_eq!(of(&["plan"]).await, ["CREATE TABLE two (id int)"]);
     assert_eq!(of(&["plan", "--all"]).await.len(), 2);
     assert_eq!(of(&["plan", "20261129T1030_a"]).await.len(), 0);
+}
+
+#[tokio::test]
+async fn process_a_plan_tells_how_many_statements_a_minute_would_queue() {
+    let _slot = process_slot();
+    let folder = Folder::new();
+    folder.change("20261129T1030_a", "ALTER TABLE users ADD COLUMN age int;\n");
+    let db = TestDb::empty().await;
+    db.admin
+        .batch_execute("CREATE SCHEMA app; CREATE TABLE app.users (id bigint)")
+        .await
+        .unwrap();
+    db.admin
+        .batch_execute("INSERT INTO app.users SELECT generate_series(1, 240)")
+        .await
+        .unwrap();
+    let path = folder.path().join("catalog.json");
+    let snapshot = async || -> serde_json::Value {
+        let words = ["snapshot", "--out", "catalog.json"];
+        folder.json(Some(&db.url()), &words).await;
+        serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap()
+    };
+    // The server writes its counters down at leisure.
+    wait_until("the rows are counted", Duration::from_mins(1), async || {
+        let rates = snapshot().await;
+        let mut rates = rates["rates"].as_array().unwrap().iter();
+        rates.any(|one| one["inserted"] == 240)
+    })
+    .await;
+    let plan = async |seconds: f64| -> String {
+        let mut catalog = snapshot().await;
+        catalog["rates_window"]["seconds"] = seconds.into();
+        std::fs::write(&path, catalog.to_string()).unwrap();
+        let words = ["plan", "--catalog", "catalog.json", "--format", "markdown"];
+        let ran = folder.run(None, &words).await;
+        assert!(ran.stdout.contains("ACCESS EXCLUSIVE on users"), "{ran:?}");
+        ran.stdout
+    };
+    // Two hundred and forty in two minutes; what was counted over seconds is no rate.
+    let told = "about 120 statements a minute would queue";
+    let long = plan(120.0).await;
+    assert!(long.contains(told), "{long}");
+    let short = plan(5.0).await;
+    assert!(!short.contains("would queue"), "{short}");
 }

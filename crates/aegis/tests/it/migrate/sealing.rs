@@ -178,12 +178,17 @@ async fn process_edited_history_is_refused_until_it_is_named() {
     let said = folder.json(None, &["seal", "--edited", &at]).await;
     assert_eq!(said["edited"], json!([at]));
     assert_ne!(folder.read("migrations.lock"), lock);
-    // mg_15: other line ends are no edit.
+    // mg_15: other line ends are no edit, and are told.
+    let told = "expand.sql: line ends are CRLF";
+    let plain = folder.run(None, &["seal"]).await;
+    assert!(plain.code == 0 && !plain.stderr.contains(told), "{plain:?}");
     folder.write(
         &format!("{A}/expand.sql"),
         "\u{feff}CREATE TABLE users (id int);\r\n",
     );
-    assert_eq!(folder.json(None, &["seal"]).await["outcome"], "nothing");
+    let ran = folder.run(None, &["seal", "--output", "json"]).await;
+    assert!(ran.code == 0 && ran.stderr.contains(told), "{ran:?}");
+    assert!(ran.stdout.contains("\"outcome\":\"nothing\""), "{ran:?}");
 }
 
 #[tokio::test]
