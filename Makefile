@@ -9,7 +9,7 @@ export AEGIS_BUILD_COMMIT ?= $(shell git rev-parse HEAD 2>/dev/null)
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench bench-peers chaos chaos-seeds dev fuzz model-deep migrate-facts mutants mutants-rust skew test-pg18
+.PHONY: help demo test lint bench bench-peers chaos chaos-seeds dev fuzz model-deep migrate-facts mutants mutants-chaos mutants-rust skew test-pg18
 
 help: ## this list
 	@awk -F ': ## ' '/^[a-z0-9-]+: ## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -54,6 +54,9 @@ ifeq ($(PG),18)
 else
 	cargo test --locked --package aegis-store --test it -- --include-ignored --nocapture --test-threads 1 mutants::
 endif
+
+mutants-chaos: ## engines that are broken on purpose, one by one, and whether chaos notices; ARGS="reaper-leaves" for some; SEED=n, MINUTES=n
+	@scripts/mutants-chaos $(ARGS)
 
 mutants-rust: ## the same in the Rust code that decides who may write, with cargo-mutants; ARGS="model" for a part
 	@scripts/mutants-rust $(ARGS)

@@ -5,5 +5,6 @@ SELECT jsonb_build_object('task', m.task, 'old_epoch', m.old_epoch, 'new_epoch',
     'crashes', m.crashes, 'worker_state', m.worker_state,
     'late_ms', (extract(epoch FROM m.at - m.lease_until) * 1000)::bigint,
     'arrived_late_ms', (extract(epoch FROM m.arrived - m.lease_until) * 1000)::bigint, 'housekeeping', m.housekeeping,
+    'living', m.living,
     'client', m.client)
 FROM drill.move m ORDER BY m.n

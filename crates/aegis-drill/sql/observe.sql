@@ -9,6 +9,9 @@ CREATE TABLE drill.move (
     arrived      timestamptz NOT NULL,
     -- A statement that takes back what nobody executes, and has no guard for that.
     housekeeping boolean NOT NULL,
+    -- The reaper took it from a worker that was not lost: its gate was not over, its lineage was the database's, and nobody had asked
+    -- the task to stop.
+    living       boolean NOT NULL,
     -- What the client calls itself.
     client       text NOT NULL,
     task         uuid NOT NULL,
@@ -27,12 +30,18 @@ CREATE TABLE drill.move (
     worker_state smallint
 );
 CREATE TABLE drill.drain (worker uuid NOT NULL, at timestamptz NOT NULL, held bigint NOT NULL);
+-- Workers that housekeeping declared lost, with how much of their lease was left.
+CREATE TABLE drill.loss (worker uuid NOT NULL, at timestamptz NOT NULL, left_ms bigint);
 CREATE FUNCTION drill.see_task() RETURNS trigger LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog AS $$
 BEGIN
-    INSERT INTO drill.move (at, arrived, housekeeping, client, task, old_epoch, new_epoch, old_rev, new_rev, old_owner, new_owner, old_claim, new_claim, crashes,
+    INSERT INTO drill.move (at, arrived, housekeeping, living, client, task, old_epoch, new_epoch, old_rev, new_rev, old_owner, new_owner, old_claim, new_claim, crashes,
         lease_until, worker_state)
     VALUES (clock_timestamp(), least(statement_timestamp(), clock_timestamp()),
-        current_query() ~ 'aegis\.(tick|return_absent|succeed_worker)\(', coalesce(current_setting('application_name', true), ''), OLD.id, OLD.epoch, CASE WHEN TG_OP = 'UPDATE' THEN NEW.epoch END,
+        current_query() ~ 'aegis\.(tick|return_absent|succeed_worker)\(',
+        current_query() ~ 'aegis\.tick\(' AND OLD.owner IS NOT NULL AND (TG_OP = 'DELETE' OR NEW.owner IS NULL) AND OLD.cancel_at IS NULL
+            AND EXISTS (SELECT FROM aegis.worker w WHERE w.id = OLD.owner AND w.state <= 1)
+            AND EXISTS (SELECT FROM aegis.lineage() i WHERE i.floor = OLD.floor AND i.timeline = OLD.timeline),
+        coalesce(current_setting('application_name', true), ''), OLD.id, OLD.epoch, CASE WHEN TG_OP = 'UPDATE' THEN NEW.epoch END,
         OLD.rev, CASE WHEN TG_OP = 'UPDATE' THEN NEW.rev END,
         OLD.owner, CASE WHEN TG_OP = 'UPDATE' THEN NEW.owner END,
         OLD.claim_id, CASE WHEN TG_OP = 'UPDATE' THEN NEW.claim_id END,
@@ -50,5 +59,16 @@ BEGIN
 END $$;
 CREATE TRIGGER drill_see AFTER UPDATE ON aegis.worker FOR EACH ROW WHEN (OLD.state = 0 AND NEW.state = 1)
     EXECUTE FUNCTION drill.see_worker();
+CREATE FUNCTION drill.see_loss() RETURNS trigger LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog AS $$
+BEGIN
+    IF current_query() ~ 'aegis\.tick\(' THEN
+        INSERT INTO drill.loss (worker, at, left_ms)
+        SELECT NEW.id, clock_timestamp(), (extract(epoch FROM l.lease_until - clock_timestamp()) * 1000)::bigint
+        FROM aegis.worker_lease l WHERE l.worker = NEW.id;
+    END IF;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER drill_see_loss AFTER UPDATE ON aegis.worker FOR EACH ROW WHEN (OLD.state <= 1 AND NEW.state = 3)
+    EXECUTE FUNCTION drill.see_loss();
 GRANT USAGE ON SCHEMA drill TO aegis_engine;
 GRANT INSERT ON drill.own TO aegis_engine;

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::facts::{Facts, Move};
+use crate::facts::{Facts, Loss, Move};
 use crate::history::{Event, Line};
 use crate::oracle::CLASSES;
 use crate::oracle::record::{Entry, What};
@@ -70,6 +70,10 @@ pub struct Found {
     pub phantom: u64,
     /// Claims by a worker whose gate was closed.
     pub claims_after_drain: u64,
+    /// Tasks that the reaper took from a worker that was not lost, and workers that were declared lost while they had a lease.
+    /// `None`: an older program, which did not count it.
+    #[serde(default)]
+    pub taken_from_the_living: Option<u64>,
     /// Tasks that are neither ended nor visibly waiting for a person.
     pub stranded: u64,
     /// Tasks of a worker whose lease had ended that were claimed again.
@@ -160,6 +164,7 @@ impl Found {
             + self.late_accepted
             + self.phantom
             + self.claims_after_drain
+            + self.taken_from_the_living.unwrap_or_default()
             + self.stranded
             + self.incompatible
             + self
@@ -195,6 +200,7 @@ pub fn check(evidence: &Evidence) -> Found {
     outside(evidence, &effects, &mut found);
     order(evidence, &mut found);
     moves(&evidence.facts.moves, &mut found);
+    living(&evidence.facts, &mut found);
     for tail in &evidence.tails {
         found.tail_rows += tail.rows;
         let (stale, late, after_drain) = tail.wrong;
@@ -564,6 +570,24 @@ fn moves(moves: &[Move], found: &mut Found) {
             }
         }
     }
+}
+
+/// What housekeeping took from who was still there. A lease is judged and the loss seen a moment apart, so one that has no more than
+/// that left is over; one that has an hour left was over before the clock was moved back.
+fn living(facts: &Facts, found: &mut Found) {
+    let early = |one: &&Loss| one.left_ms > LATE_MS && one.left_ms < JUMP_MS;
+    let tasks: Vec<&Move> = facts.moves.iter().filter(|one| one.living).collect();
+    let workers: Vec<&Loss> = facts.losses.iter().filter(early).collect();
+    for one in &tasks {
+        let task = one.task;
+        found.example(|| format!("taken: task {task} was taken from a worker that was not lost"));
+    }
+    for Loss { worker, left_ms } in &workers {
+        found.example(|| {
+            format!("taken: worker {worker} was declared lost with {left_ms} ms of its lease left")
+        });
+    }
+    found.taken_from_the_living = Some((tasks.len() + workers.len()) as u64);
 }
 
 /// Reports of frozen processes, and what workers counted.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use uuid::Uuid;
 
 use super::{CutFound, Evidence, Found, check};
-use crate::facts::{Drain, Facts, Move, Operation, Task};
+use crate::facts::{Drain, Facts, Loss, Move, Operation, Task};
 use crate::history::{Event, Line};
 use crate::oracle::behaviour::Behaviour;
 use crate::oracle::record::{Entry, What};
@@ -53,6 +53,7 @@ fn claim(epoch: i64) -> Move {
         late_ms: None,
         arrived_late_ms: None,
         housekeeping: false,
+        living: false,
         client: String::new(),
     }
 }
@@ -97,6 +98,7 @@ fn whole() -> Evidence {
                 dispatches: 1,
             }],
             drains: Vec::new(),
+            losses: Vec::new(),
         },
         tails: Vec::new(),
     }
@@ -395,6 +397,37 @@ fn a_claim_of_a_closed_gate_is_found() {
     for state in [Some(1), Some(2), Some(3), None] {
         let found = changed(|evidence| evidence.facts.moves[0].worker_state = state);
         assert_eq!((found.claims_after_drain, found.broken()), (1, 1));
+    }
+}
+
+#[test]
+fn a_task_that_was_taken_from_a_living_worker_is_found() {
+    let found = changed(|evidence| {
+        evidence.facts.moves[1] = Move {
+            new_epoch: Some(2),
+            new_owner: None,
+            new_claim: None,
+            housekeeping: true,
+            living: true,
+            ..write()
+        };
+    });
+    let counted = (found.taken_from_the_living, found.broken());
+    assert_eq!(counted, (Some(1), 1), "{:?}", found.examples);
+}
+
+#[test]
+fn a_worker_that_is_declared_lost_before_its_lease_ends_is_found() {
+    // Over; a moment before; a clock that was moved back by an hour since.
+    for (left_ms, wrong) in [(-4, 0), (3, 0), (800, 1), (3_599_000, 0)] {
+        let found = changed(|evidence| {
+            evidence.facts.losses = vec![Loss {
+                worker: ONE,
+                left_ms,
+            }];
+        });
+        let counted = (found.taken_from_the_living, found.broken());
+        assert_eq!(counted, (Some(wrong), wrong), "{left_ms}");
     }
 }
 

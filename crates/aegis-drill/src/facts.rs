@@ -14,6 +14,7 @@ const MOVES: &str = include_str!("../sql/moves.sql");
 const TASKS: &str = include_str!("../sql/tasks.sql");
 const OPERATIONS: &str = include_str!("../sql/operations.sql");
 const DRAINS: &str = include_str!("../sql/drains.sql");
+const LOSSES: &str = include_str!("../sql/losses.sql");
 const BUSY: &str = include_str!("../sql/busy.sql");
 const STILL_HELD: &str = include_str!("../sql/still_held.sql");
 const CLOCK: &str = include_str!("../sql/clock.sql");
@@ -58,6 +59,9 @@ pub struct Move {
     pub arrived_late_ms: Option<i64>,
     /// By a statement that takes back what nobody executes, and has no guard for that.
     pub housekeeping: bool,
+    /// The reaper took it from a worker that was not lost.
+    #[serde(default)]
+    pub living: bool,
     /// What the client calls itself.
     #[serde(default)]
     pub client: String,
@@ -102,6 +106,15 @@ pub struct Drain {
     pub held: u64,
 }
 
+/// A worker that housekeeping declared lost.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Loss {
+    /// Which.
+    pub worker: Uuid,
+    /// How much of its lease was left; below 0: over for so long.
+    pub left_ms: i64,
+}
+
 /// All of it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Facts {
@@ -113,6 +126,8 @@ pub struct Facts {
     pub operations: Vec<Operation>,
     /// Every gate that closed.
     pub drains: Vec<Drain>,
+    /// Every worker that was declared lost.
+    pub losses: Vec<Loss>,
 }
 
 /// Connects as the superuser of the drill's own server.
@@ -238,6 +253,7 @@ pub async fn read(client: &Client) -> Result<Facts, DrillError> {
         tasks: rows(client, TASKS).await?,
         operations: rows(client, OPERATIONS).await?,
         drains: rows(client, DRAINS).await?,
+        losses: rows(client, LOSSES).await?,
     })
 }
 

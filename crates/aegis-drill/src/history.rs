@@ -55,6 +55,11 @@ pub enum Event {
         /// The point's name.
         point: String,
     },
+    /// An execution stands, so that its task is in its hands when an older claim reports.
+    InHand {
+        /// Its task.
+        task: Uuid,
+    },
     /// What a worker has counted since it started.
     Counts {
         /// Guarded writes that were refused.

@@ -169,7 +169,7 @@ impl fmt::Display for Report {
         )?;
         writeln!(
             f,
-            "lost {}, doubled {}, out of order {}, blind repeated {}, stale accepted {}, late accepted {}, phantom {}, claims after drain {}, stranded {}",
+            "lost {}, doubled {}, out of order {}, blind repeated {}, stale accepted {}, late accepted {}, phantom {}, claims after drain {}, taken from the living {}, stranded {}",
             found.lost,
             found.doubled(),
             found.out_of_order.unwrap_or_default(),
@@ -178,6 +178,7 @@ impl fmt::Display for Report {
             found.late_accepted,
             found.phantom,
             found.claims_after_drain,
+            found.taken_from_the_living.unwrap_or_default(),
             found.stranded
         )?;
         writeln!(

@@ -59,6 +59,8 @@ pub struct WorkerOptions {
     pub slots: usize,
     /// Every execution stops here, for ever: the cut's word.
     pub hold_at: Option<String>,
+    /// What stands there is no cut: it only keeps its task.
+    pub in_hand: bool,
     /// The process freezes itself in its first call, after the last look at the lease, and sends when it is woken.
     pub freeze: bool,
     /// It reads protocols 1 to this one, and writes this one.
@@ -154,7 +156,11 @@ pub async fn work(options: WorkerOptions) -> Result<Exit, DrillError> {
     if let Some(at) = options.hold_at {
         builder = builder.points(Arc::new(Holding {
             at,
-            is_newer,
+            stands: match (is_newer, options.in_hand) {
+                (true, _) => Stands::WithNewer,
+                (false, true) => Stands::InHand,
+                (false, false) => Stands::AtACut,
+            },
             history: Arc::clone(&history),
         }));
     }
@@ -380,10 +386,18 @@ impl Handler {
     }
 }
 
+/// What an execution that is held says of itself.
+#[derive(Debug, Clone, Copy)]
+enum Stands {
+    AtACut,
+    WithNewer,
+    InHand,
+}
+
 /// Holds every execution at one cut of its operation.
 struct Holding {
     at: String,
-    is_newer: bool,
+    stands: Stands,
     history: Arc<History>,
 }
 
@@ -394,13 +408,13 @@ impl Listener for Holding {
                 && reached.point.cut.word() == self.at;
             if here {
                 let task = reached.task;
-                let event = if self.is_newer {
-                    Event::NewerSaved { task }
-                } else {
-                    Event::Held {
+                let event = match self.stands {
+                    Stands::WithNewer => Event::NewerSaved { task },
+                    Stands::InHand => Event::InHand { task },
+                    Stands::AtACut => Event::Held {
                         task,
                         point: reached.point.to_string(),
-                    }
+                    },
                 };
                 if self.history.tell(event).is_ok() {
                     std::future::pending::<()>().await;

@@ -36,10 +36,15 @@ pub enum Report {
 ///
 /// # Errors
 /// [`DrillError`] when there is nothing to claim or the database cannot be used.
-pub async fn haunt(url: &str, history: &Path, report: Report) -> Result<(), DrillError> {
+pub async fn haunt(
+    url: &str,
+    history: &Path,
+    queue: &str,
+    report: Report,
+) -> Result<(), DrillError> {
     let history = History::open(history)?;
     let store = Store::connect(Config::from_url(url)?.with_pool_size(2)).await?;
-    let held = claim(&store).await?;
+    let held = claim(&store, queue).await?;
     history.tell(Event::Claimed {
         task: held.task,
         epoch: held.epoch,
@@ -73,16 +78,16 @@ pub async fn haunt(url: &str, history: &Path, report: Report) -> Result<(), Dril
     })
 }
 
-async fn claim(store: &Store) -> Result<Held, DrillError> {
+async fn claim(store: &Store, queue: &str) -> Result<Held, DrillError> {
     let worker = Uuid::now_v7();
-    store.register(registration(worker)?).await?;
+    store.register(registration(worker, queue)?).await?;
     for _ in 0..CLAIM_TRIES {
         store.tick(worker).await?;
         let request = AcquireRequest {
             worker,
             request: Uuid::new_v4(),
             capacity: vec![KindCapacity {
-                queue: "default".to_owned(),
+                queue: queue.to_owned(),
                 kind: KIND.to_owned(),
                 kind_free: 1,
                 queue_free: 1,
@@ -122,7 +127,7 @@ async fn late(store: &Store, held: Held, report: Report) -> Result<Outcome<State
     Ok(answers.into_iter().next().unwrap_or(Outcome::Unknown))
 }
 
-fn registration(worker: Uuid) -> Result<Registration, DrillError> {
+fn registration(worker: Uuid, queue: &str) -> Result<Registration, DrillError> {
     let protocols = ProtocolRange::new(1, 1, 1).map_err(|error| DrillError::Child {
         name: "the frozen process".to_owned(),
         why: error.to_string(),
@@ -139,7 +144,7 @@ fn registration(worker: Uuid) -> Result<Registration, DrillError> {
         slots: 1,
         ttl_ms: LEASE_MS,
         capabilities: vec![Capability {
-            queue: "default".to_owned(),
+            queue: queue.to_owned(),
             kind: KIND.to_owned(),
             protocols,
             slots: 1,

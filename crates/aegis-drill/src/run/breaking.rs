@@ -29,6 +29,8 @@ const LOOK: Duration = Duration::from_millis(50);
 /// After the last fault everything has to end in so long; later is stranded. Far above what it takes: only what is stuck for
 /// ever is meant.
 const SETTLE: Duration = Duration::from_mins(5);
+/// An engine that is broken on purpose may never be done.
+const SETTLE_BROKEN: Duration = Duration::from_secs(30);
 /// After the database was away it takes a moment until somebody holds a task again.
 const BUSY_WITHIN: Duration = Duration::from_secs(20);
 /// How long the run goes on until all that was scheduled has happened.
@@ -52,10 +54,12 @@ pub(super) struct Drill {
     pub(super) reapers_killed: u64,
     /// How many claims went on when the gate was closed.
     pub(super) drains_raced: u64,
+    settles_within: Duration,
 }
 
 impl Drill {
-    pub(super) fn new(seed: u64) -> Self {
+    pub(super) fn new(options: &Options) -> Self {
+        let seed = options.seed;
         Self {
             random: StdRng::seed_from_u64(seed ^ 0x5eed),
             faults: BTreeMap::new(),
@@ -67,6 +71,10 @@ impl Drill {
             reapers_overtaken: 0,
             reapers_killed: 0,
             drains_raced: 0,
+            settles_within: match options.break_with {
+                Some(_) => SETTLE_BROKEN,
+                None => SETTLE,
+            },
         }
     }
 
@@ -328,7 +336,7 @@ impl Drill {
 
     /// Waits until nothing runs and nothing is late; false when that took too long.
     pub(super) async fn settle(&mut self, stage: &mut Stage) -> Result<bool, DrillError> {
-        let deadline = Instant::now() + SETTLE;
+        let deadline = Instant::now() + self.settles_within;
         while Instant::now() < deadline {
             self.look(stage).await?;
             stage.adopt_if_asked().await;

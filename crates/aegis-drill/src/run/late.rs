@@ -66,6 +66,8 @@ impl Late {
             (&stage.direct_url).into(),
             "--history".into(),
             stage.program.history(&name).into_os_string(),
+            "--queue".into(),
+            "default".into(),
             "--report".into(),
             word.into(),
         ];

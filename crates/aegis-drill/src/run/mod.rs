@@ -7,6 +7,7 @@ mod breaking;
 mod clock;
 mod cuts;
 mod disk;
+mod hands;
 mod housekeeper;
 mod late;
 mod pooler;
@@ -78,15 +79,17 @@ pub async fn chaos(options: &Options) -> Result<Report, DrillError> {
     }
     let (enough, watched) = watch::channel(false);
     let submitting = submit::start(&stage, options.seed, watched)?;
-    let mut drill = Drill::new(options.seed);
+    let mut drill = Drill::new(options);
     drill.break_things(&mut stage, options).await?;
     enough.send_replace(true);
     submitting.await.ok();
     // What waits is nobody's cut.
     drill.settle(&mut stage).await?;
+    let mut refused = Vec::new();
     cuts::hold_and_kill(&mut stage, options.cut_tasks).await?;
     if options.cut_tasks > 0 {
         window::freeze_and_wake(&mut stage).await?;
+        refused = hands::report_into_other_hands(&mut stage).await?;
     }
     let rolled = match options.break_with {
         Some(_) => None,
@@ -101,6 +104,9 @@ pub async fn chaos(options: &Options) -> Result<Report, DrillError> {
         void_because.push("the last tasks had not ended when the wait was over".to_owned());
     }
     let mut sometimes = drill.happened(&stage, &evidence);
+    for (report, times) in refused {
+        sometimes.insert(format!("late_{report}_refused_in_other_hands"), times);
+    }
     let mut not_run = Vec::new();
     if let Some(started) = stage.pooled_started()? {
         sometimes.insert("started_through_pgbouncer".to_owned(), started);

@@ -1,4 +1,4 @@
-//! What has to happen in a run, so that it tells something.
+//! What has to happen in a run, so that it tells something: a table.
 //!
 //! Invariant: what has not happened stands there with 0. Must never leave a fault that was made without its "sometimes".
 
@@ -32,6 +32,102 @@ pub(super) struct Seen {
     pub(super) drains_raced: u64,
 }
 
+/// What is counted in.
+#[derive(Clone, Copy)]
+struct Told<'a> {
+    found: &'a Found,
+    evidence: &'a Evidence,
+    seen: Seen,
+}
+
+/// One thing that has to happen.
+#[derive(Clone, Copy)]
+struct Row {
+    name: &'static str,
+    /// Where one of these was made; always, where none is named.
+    when: &'static [Fault],
+    /// What makes it happen when it has not; `None`: work alone does.
+    again: Option<Fault>,
+    count: fn(&Told<'_>) -> u64,
+}
+
+type Count = fn(&Told<'_>) -> u64;
+
+/// In every run.
+const fn always(name: &'static str, count: Count) -> Row {
+    Row {
+        name,
+        when: &[],
+        again: None,
+        count,
+    }
+}
+
+/// With the first of these faults, or any other of them.
+const fn with(when: &'static [Fault], name: &'static str, count: Count) -> Row {
+    Row {
+        name,
+        when,
+        again: Some(when[0]),
+        count,
+    }
+}
+
+/// The same, and another fault makes it happen.
+const fn made_by(again: Fault, row: Row) -> Row {
+    Row {
+        again: Some(again),
+        ..row
+    }
+}
+
+/// The proxy counts it itself.
+const BY_THE_PROXY: Count = |_| 0;
+
+#[rustfmt::skip] // One thing a line, as a table is read.
+const TABLE: &[Row] = {
+    use Behaviour::{AnswerLost, ErrorAfter, Late, RequestLost};
+    use Fault as F;
+    &[
+        always("effect_with_a_lost_answer", |told| told.behaved(AnswerLost)),
+        always("request_lost", |told| told.behaved(RequestLost)),
+        always("effect_after_the_caller_gave_up", |told| told.behaved(Late)),
+        always("error_after_the_effect", |told| told.behaved(ErrorAfter)),
+        always("probe_asked", |told| told.oracle(&[What::ProbedHappened, What::ProbedNot])),
+        always("first_result_replayed", |told| told.oracle(&[What::Replayed])),
+        always("blind_in_the_queue", |told| told.found.unknown_in_queue),
+        with(&[F::WorkerKilled, F::WorkerFrozen], "takeover", |told| told.found.takeovers),
+        with(&[F::LateSuccess], "late_success_refused", |told| told.refused("complete")),
+        with(&[F::LateFailure], "late_failure_refused", |told| told.refused("fail")),
+        with(&[F::CutAfter, F::CutReplied], "unknown_commit_resolved", |told| told.found.unknown_commits_resolved),
+        with(&[F::Exhausted], "connection_refused_at_the_server", |told| told.seen.refused),
+        with(&[F::WorkerTerminated], "drain_with_tasks_in_hand", |told| told.found.drains_with_tasks),
+        with(&[F::CutBefore], "cut_before_commit", BY_THE_PROXY),
+        with(&[F::CutBefore], "cut_before_statement", BY_THE_PROXY),
+        with(&[F::CutAfter], "cut_after_commit", BY_THE_PROXY),
+        with(&[F::CutAfter], "cut_after_statement", BY_THE_PROXY),
+        with(&[F::CutReplied], "cut_replied_commit", BY_THE_PROXY),
+        with(&[F::CutReplied], "cut_replied_statement", BY_THE_PROXY),
+        with(&[F::HalfOpen], "cut_silent_statement", BY_THE_PROXY),
+        with(&[F::HousekeepingLate], "cut_late_housekeeping", BY_THE_PROXY),
+        with(&[F::HousekeeperFrozen], "cut_frozen_housekeeping", BY_THE_PROXY),
+        with(&[F::HousekeeperFrozen], "frozen_housekeeper_taken_over", |told| told.seen.housekeepers_taken),
+        with(&[F::WorkerClocks], "worker_saw_another_clock", |told| told.saw(|event| matches!(event, Event::Clock { .. }))),
+        made_by(F::WorkerKilled, with(&[F::ReaperKilled, F::ReaperFrozen], "taken_back_by_the_reaper", reaped)),
+        with(&[F::ReaperKilled], "reaper_killed_in_its_statement", |told| told.seen.reapers_killed),
+        with(&[F::ReaperFrozen], "frozen_reaper_overtaken", |told| told.seen.reapers_overtaken),
+        with(&[F::DrainRaced], "claim_raced_a_drain", |told| told.seen.drains_raced),
+        with(&[F::Promotion], "rows_lost_with_the_tail", |told| told.found.tail_rows),
+        with(&[F::Promotion], "write_from_before_the_promotion_refused", |told| told.found.refused_after_promotion),
+        with(&[F::DatabaseClock], "database_clock_went_forward", |told| told.seen.clocks.forward),
+        with(&[F::DatabaseClock], "database_clock_went_back", |told| told.seen.clocks.back),
+        with(&[F::DatabaseClock], "database_clock_stepped", |told| told.seen.clocks.steps),
+        with(&[F::DatabaseClock], "taken_over_at_a_jump", |told| told.found.taken_over_at_a_jump),
+        with(&[F::DatabaseClock], "written_under_a_lease_that_a_jump_made_longer", |told| told.found.longer_after_a_jump),
+        with(&[F::DiskFull], "write_refused_at_a_full_disk", |told| told.seen.disk_refused),
+    ]
+};
+
 /// What has to happen in a run with these faults, and how often it did.
 pub(super) fn sometimes(
     faults: &BTreeMap<String, u64>,
@@ -40,157 +136,17 @@ pub(super) fn sometimes(
     seen: Seen,
     cuts: &Cuts,
 ) -> BTreeMap<String, u64> {
-    let made = |fault: Fault| faults.contains_key(fault.name());
-    let behaved = |entry: &&Entry, how: Behaviour| {
-        entry.behaviour == Some(how) && matches!(entry.what, What::Applied | What::Lost)
+    let told = Told {
+        found,
+        evidence,
+        seen,
     };
-    let oracle = |how| count(evidence.oracle.iter().filter(|entry| behaved(entry, how)));
-    let late = |how: &str| {
-        count(evidence.history.iter().filter(|line| {
-            matches!(&line.event, Event::Late { report, answer, .. } if report == how && answer == "fenced")
-        }))
-    };
-    let mut sometimes = BTreeMap::from([
-        (
-            "effect_with_a_lost_answer".to_owned(),
-            oracle(Behaviour::AnswerLost),
-        ),
-        ("request_lost".to_owned(), oracle(Behaviour::RequestLost)),
-        (
-            "effect_after_the_caller_gave_up".to_owned(),
-            oracle(Behaviour::Late),
-        ),
-        (
-            "error_after_the_effect".to_owned(),
-            oracle(Behaviour::ErrorAfter),
-        ),
-        (
-            "probe_asked".to_owned(),
-            count(
-                evidence
-                    .oracle
-                    .iter()
-                    .filter(|entry| matches!(entry.what, What::ProbedHappened | What::ProbedNot)),
-            ),
-        ),
-        (
-            "first_result_replayed".to_owned(),
-            count(
-                evidence
-                    .oracle
-                    .iter()
-                    .filter(|entry| entry.what == What::Replayed),
-            ),
-        ),
-        ("blind_in_the_queue".to_owned(), found.unknown_in_queue),
-    ]);
-    let mut must = |when: bool, name: &str, count: u64| {
-        if when {
-            sometimes.insert(name.to_owned(), count);
-        }
-    };
-    must(
-        made(Fault::WorkerKilled) || made(Fault::WorkerFrozen),
-        "takeover",
-        found.takeovers,
-    );
-    must(
-        made(Fault::LateSuccess),
-        "late_success_refused",
-        late("complete"),
-    );
-    must(
-        made(Fault::LateFailure),
-        "late_failure_refused",
-        late("fail"),
-    );
-    must(
-        made(Fault::CutAfter) || made(Fault::CutReplied),
-        "unknown_commit_resolved",
-        found.unknown_commits_resolved,
-    );
-    must(
-        made(Fault::Exhausted),
-        "connection_refused_at_the_server",
-        seen.refused,
-    );
-    must(
-        made(Fault::WorkerTerminated),
-        "drain_with_tasks_in_hand",
-        found.drains_with_tasks,
-    );
-    for (fault, place) in [
-        (Fault::CutBefore, "before"),
-        (Fault::CutAfter, "after"),
-        (Fault::CutReplied, "replied"),
-    ] {
-        must(made(fault), &format!("cut_{place}_commit"), 0);
-        must(made(fault), &format!("cut_{place}_statement"), 0);
-    }
-    must(made(Fault::HalfOpen), "cut_silent_statement", 0);
-    must(made(Fault::HousekeepingLate), "cut_late_housekeeping", 0);
-    let told =
-        |is: fn(&Event) -> bool| count(evidence.history.iter().filter(|line| is(&line.event)));
-    must(
-        made(Fault::WorkerClocks),
-        "worker_saw_another_clock",
-        told(|event| matches!(event, Event::Clock { .. })),
-    );
-    must(made(Fault::HousekeeperFrozen), "cut_frozen_housekeeping", 0);
-    must(
-        made(Fault::HousekeeperFrozen),
-        "frozen_housekeeper_taken_over",
-        seen.housekeepers_taken,
-    );
-    let by_reaper = |one: &&Move| {
-        one.housekeeping
-            && one.client.starts_with(reaper::NAME)
-            && one.old_owner.is_some()
-            && one.new_owner.is_none()
-    };
-    let reaped = count(evidence.facts.moves.iter().filter(by_reaper));
-    let reaper_broken = made(Fault::ReaperKilled) || made(Fault::ReaperFrozen);
-    must(reaper_broken, "taken_back_by_the_reaper", reaped);
-    must(
-        made(Fault::ReaperKilled),
-        "reaper_killed_in_its_statement",
-        seen.reapers_killed,
-    );
-    must(
-        made(Fault::ReaperFrozen),
-        "frozen_reaper_overtaken",
-        seen.reapers_overtaken,
-    );
-    must(
-        made(Fault::DrainRaced),
-        "claim_raced_a_drain",
-        seen.drains_raced,
-    );
-    must(
-        made(Fault::Promotion),
-        "rows_lost_with_the_tail",
-        found.tail_rows,
-    );
-    must(
-        made(Fault::Promotion),
-        "write_from_before_the_promotion_refused",
-        found.refused_after_promotion,
-    );
-    let clock = made(Fault::DatabaseClock);
-    must(clock, "database_clock_went_forward", seen.clocks.forward);
-    must(clock, "database_clock_went_back", seen.clocks.back);
-    must(clock, "database_clock_stepped", seen.clocks.steps);
-    must(clock, "taken_over_at_a_jump", found.taken_over_at_a_jump);
-    must(
-        clock,
-        "written_under_a_lease_that_a_jump_made_longer",
-        found.longer_after_a_jump,
-    );
-    must(
-        made(Fault::DiskFull),
-        "write_refused_at_a_full_disk",
-        seen.disk_refused,
-    );
+    let made = |fault: &Fault| faults.contains_key(fault.name());
+    let mut sometimes: BTreeMap<String, u64> = TABLE
+        .iter()
+        .filter(|row| row.when.is_empty() || row.when.iter().any(made))
+        .map(|row| (row.name.to_owned(), (row.count)(&told)))
+        .collect();
     for ((place, what), count) in cuts {
         *sometimes
             .entry(format!("cut_{place:?}_{what}").to_lowercase())
@@ -201,32 +157,109 @@ pub(super) fn sometimes(
 
 /// Which fault makes it happen, when it has not; `None`: work alone does.
 pub(super) fn again(name: &str) -> Option<Fault> {
-    Some(match name {
-        "takeover" | "taken_back_by_the_reaper" => Fault::WorkerKilled,
-        "reaper_killed_in_its_statement" => Fault::ReaperKilled,
-        "frozen_reaper_overtaken" => Fault::ReaperFrozen,
-        "claim_raced_a_drain" => Fault::DrainRaced,
-        "late_success_refused" => Fault::LateSuccess,
-        "late_failure_refused" => Fault::LateFailure,
-        "unknown_commit_resolved" | "cut_after_commit" | "cut_after_statement" => Fault::CutAfter,
-        "cut_before_commit" | "cut_before_statement" => Fault::CutBefore,
-        "cut_replied_commit" | "cut_replied_statement" => Fault::CutReplied,
-        "cut_silent_statement" => Fault::HalfOpen,
-        "cut_late_housekeeping" => Fault::HousekeepingLate,
-        "connection_refused_at_the_server" => Fault::Exhausted,
-        "drain_with_tasks_in_hand" => Fault::WorkerTerminated,
-        "worker_saw_another_clock" => Fault::WorkerClocks,
-        "cut_frozen_housekeeping" | "frozen_housekeeper_taken_over" => Fault::HousekeeperFrozen,
-        "rows_lost_with_the_tail" | "write_from_before_the_promotion_refused" => Fault::Promotion,
-        "database_clock_went_forward"
-        | "database_clock_went_back"
-        | "taken_over_at_a_jump"
-        | "written_under_a_lease_that_a_jump_made_longer" => Fault::DatabaseClock,
-        "write_refused_at_a_full_disk" => Fault::DiskFull,
-        _ => return None,
-    })
+    TABLE.iter().find(|row| row.name == name)?.again
+}
+
+impl Told<'_> {
+    /// Calls that went so at the oracle.
+    fn behaved(&self, how: Behaviour) -> u64 {
+        let so = |entry: &&Entry| {
+            entry.behaviour == Some(how) && matches!(entry.what, What::Applied | What::Lost)
+        };
+        count(self.evidence.oracle.iter().filter(so))
+    }
+
+    /// What the oracle wrote down.
+    fn oracle(&self, what: &[What]) -> u64 {
+        count(
+            self.evidence
+                .oracle
+                .iter()
+                .filter(|entry| what.contains(&entry.what)),
+        )
+    }
+
+    /// What processes wrote down.
+    fn saw(&self, is: fn(&Event) -> bool) -> u64 {
+        count(self.evidence.history.iter().filter(|line| is(&line.event)))
+    }
+
+    /// Late reports of this kind that were refused.
+    fn refused(&self, wanted: &str) -> u64 {
+        let refused = |event: &Event| matches!(event, Event::Late { report, answer, .. } if report == wanted && answer == "fenced");
+        count(
+            self.evidence
+                .history
+                .iter()
+                .filter(|line| refused(&line.event)),
+        )
+    }
+}
+
+/// Tasks that the reaper took back.
+fn reaped(told: &Told<'_>) -> u64 {
+    let by_reaper = |one: &&Move| {
+        one.housekeeping
+            && one.client.starts_with(reaper::NAME)
+            && one.old_owner.is_some()
+            && one.new_owner.is_none()
+    };
+    count(told.evidence.facts.moves.iter().filter(by_reaper))
 }
 
 fn count(all: impl Iterator) -> u64 {
     all.count() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    /// A fault that nothing has to come of could be made a thousand times and show nothing. Those of the server have the counts of
+    /// what is cut off and taken over then.
+    #[test]
+    fn each_fault_has_its_sometimes_and_each_name_stands_once() {
+        const OF_THE_SERVER: [Fault; 3] = [
+            Fault::PostgresRestarted,
+            Fault::PostgresImmediate,
+            Fault::PostgresKilled,
+        ];
+        for fault in Fault::all().filter(|fault| !OF_THE_SERVER.contains(fault)) {
+            assert!(
+                TABLE.iter().any(|row| row.when.contains(&fault)),
+                "{fault:?}"
+            );
+        }
+        let names: BTreeSet<&str> = TABLE.iter().map(|row| row.name).collect();
+        assert_eq!(names.len(), TABLE.len());
+    }
+
+    #[test]
+    fn what_was_not_made_need_not_happen_and_what_was_stands_with_0() {
+        let seen = Seen {
+            refused: 0,
+            clocks: Clocks::default(),
+            disk_refused: 0,
+            housekeepers_taken: 0,
+            reapers_overtaken: 0,
+            reapers_killed: 0,
+            drains_raced: 7,
+        };
+        let of = |faults: &[Fault]| {
+            let made = faults.iter().map(|one| (one.name().to_owned(), 1));
+            let (found, evidence) = (Found::default(), Evidence::default());
+            sometimes(&made.collect(), &found, &evidence, seen, &Cuts::default())
+        };
+        let nothing = of(&[]);
+        assert_eq!(nothing.len(), 7, "{nothing:?}");
+        let raced = of(&[Fault::DrainRaced, Fault::WorkerFrozen]);
+        assert_eq!(raced["claim_raced_a_drain"], 7);
+        assert_eq!(raced["takeover"], 0);
+        assert_eq!(again("takeover"), Some(Fault::WorkerKilled));
+        assert_eq!(again("taken_back_by_the_reaper"), Some(Fault::WorkerKilled));
+        assert_eq!(again("probe_asked"), None);
+        assert_eq!(again("started_through_pgbouncer"), None);
+    }
 }

@@ -49,6 +49,8 @@ pub(super) enum Stops<'a> {
     Never,
     /// At a cut of their operation.
     At(&'a str),
+    /// Before its operation is dispatched: it only keeps its task.
+    InHand,
     /// In the call of its operation, after the last look at the lease.
     InTheWindow,
     /// Before its operation is dispatched, with a checkpoint of protocol 2.
@@ -240,6 +242,7 @@ impl Stage {
         match stops {
             Stops::Never => {}
             Stops::At(cut) => words.extend(["--hold-at".into(), cut.into()]),
+            Stops::InHand => words.extend(["--hold-at", "before", "--in-hand"].map(OsString::from)),
             Stops::InTheWindow => words.push("--freeze".into()),
             Stops::WithNewer => {
                 words.extend(["--hold-at", "before", "--protocol", "2"].map(OsString::from));

@@ -5,6 +5,7 @@ use aegis_demo::verify::parse_record;
 use aegis_drill::history;
 use aegis_drill::oracle::record;
 use aegis_drill::proxy::Frames;
+use aegis_migrate::session::announced;
 use aegis_protocol::FromHandler;
 
 use crate::holds::{harmless, same, says};
@@ -41,6 +42,22 @@ pub(super) fn frames(bytes: &[u8]) {
         .flat_map(|batch| batch.bytes)
         .collect();
     same(&forwarded, &at_once);
+}
+
+/// What a server says first, in pieces of a length that the first byte says: the process id that is heard is the same in any.
+pub(super) fn server_startup(bytes: &[u8]) {
+    let Some((piece, bytes)) = bytes.split_first() else {
+        return;
+    };
+    let at_once = announced([bytes]);
+    let in_pieces = announced(bytes.chunks(usize::from(*piece).max(1)));
+    same(&at_once, &in_pieces);
+    same(&at_once, &announced(bytes.chunks(1)));
+    if let Some(pid) = at_once {
+        let said = pid.to_be_bytes();
+        let is_there = bytes.windows(4).any(|four| four == said);
+        assert!(is_there && bytes.contains(&b'K'), "nobody said {pid}");
+    }
 }
 
 /// A history of a drill, of which a kill cut off the end.

@@ -2,7 +2,9 @@
 
 mod changes;
 mod documents;
+mod foreign;
 mod lines;
+mod payloads;
 mod sql;
 mod words;
 
@@ -33,6 +35,10 @@ pub const TARGETS: &[Target] = &[
     Target {
         name: "fencing-token",
         one: words::fencing_token,
+    },
+    Target {
+        name: "foreign",
+        one: foreign::foreign,
     },
     Target {
         name: "frames",
@@ -67,6 +73,10 @@ pub const TARGETS: &[Target] = &[
         one: documents::orders,
     },
     Target {
+        name: "payloads",
+        one: payloads::payloads,
+    },
+    Target {
         name: "payments-record",
         one: lines::payments_record,
     },
@@ -77,6 +87,10 @@ pub const TARGETS: &[Target] = &[
     Target {
         name: "sealed",
         one: documents::sealed,
+    },
+    Target {
+        name: "server-startup",
+        one: lines::server_startup,
     },
     Target {
         name: "sql",

@@ -100,9 +100,9 @@ macro_rules! targets {
 
 targets! {
     approvals "approvals", catalog "catalog", change_file "change", checkpoint "checkpoint", config_url "config-url",
-    fencing_token "fencing-token", frames "frames", handler_line "handler-line", history "history", input "input",
-    keyring "keyring", lock "lock", oracle_record "oracle-record", orders "orders", payments_record "payments-record",
-    report "report", sealed "sealed", sql "sql", targets_file "targets", words "words",
+    fencing_token "fencing-token", foreign "foreign", frames "frames", handler_line "handler-line", history "history", input "input",
+    keyring "keyring", lock "lock", oracle_record "oracle-record", orders "orders", payloads "payloads", payments_record "payments-record",
+    report "report", sealed "sealed", server_startup "server-startup", sql "sql", targets_file "targets", words "words",
 }
 
 /// A target that breaks is noticed, and its bytes are kept.

@@ -30,6 +30,33 @@ impl Forward {
     }
 }
 
+/// What stands beside a file and says how it is run.
+#[derive(Debug, Default)]
+pub(super) struct Beside {
+    /// It wants no transaction.
+    no_transaction: bool,
+    /// What its placeholders are filled with.
+    values: Values,
+}
+
+impl Beside {
+    /// Looks there, where the tool does.
+    pub(super) fn of(tool: Tool, path: &Path, text: &str) -> Self {
+        Self {
+            no_transaction: match tool {
+                Tool::Diesel => metadata_says_no_transaction(path),
+                Tool::Flyway => conf_says_no_transaction(path),
+                _ => false,
+            },
+            values: if tool == Tool::Flyway && text.contains("${") {
+                Values::around(path)
+            } else {
+                Values::default()
+            },
+        }
+    }
+}
+
 /// Line, what, and what to do.
 pub(super) type Refused = (usize, String, &'static str);
 
@@ -46,7 +73,7 @@ fn goose(line: &str) -> Option<String> {
 }
 
 /// The parts that are run forwards; `text` has LF only.
-pub(super) fn forward(tool: Tool, path: &Path, text: &str) -> Result<Vec<Forward>, Refused> {
+pub(super) fn forward(tool: Tool, beside: &Beside, text: &str) -> Result<Vec<Forward>, Refused> {
     let whole = |wrapping| Forward::new(text.to_owned(), wrapping);
     let unless = |outside: bool| {
         if outside {
@@ -57,11 +84,11 @@ pub(super) fn forward(tool: Tool, path: &Path, text: &str) -> Result<Vec<Forward
     };
     let one = match tool {
         Tool::Goose => of_goose(text)?,
-        Tool::Flyway => of_flyway(path, text),
+        Tool::Flyway => of_flyway(beside, text),
         Tool::Liquibase => return liquibase::forward(text),
         Tool::Sqlx => whole(unless(text.starts_with("-- no-transaction"))),
         Tool::Atlas => whole(unless(head(text).any(|line| line == "atlas:txmode none"))),
-        Tool::Diesel => whole(unless(metadata_says_no_transaction(path))),
+        Tool::Diesel => whole(unless(beside.no_transaction)),
         Tool::Dbmate => of_dbmate(text)?,
         Tool::NodePgMigrate => of_node(text),
         Tool::Rails | Tool::Plain | Tool::Sqitch => {
@@ -198,36 +225,31 @@ fn sections(text: &str, mut of: impl FnMut(&str) -> Option<bool>) -> String {
     kept
 }
 
-fn of_flyway(path: &Path, text: &str) -> Forward {
-    let beside = |end: &str| {
-        let name = path.file_name().map(|name| {
-            let mut name = name.to_os_string();
-            name.push(end);
-            name
-        });
-        name.and_then(|name| std::fs::read_to_string(path.with_file_name(name)).ok())
+/// What a file of the same name with `.conf` behind it says to Flyway.
+fn conf_says_no_transaction(path: &Path) -> bool {
+    let Some(name) = path.file_name() else {
+        return false;
     };
-    let outside = beside(".conf").is_some_and(|text| {
-        text.lines().any(|line| {
-            let plain: String = line.split_whitespace().collect();
-            plain.eq_ignore_ascii_case("executeInTransaction=false")
-        })
-    });
-    let wrapping = if outside {
+    let mut name = name.to_os_string();
+    name.push(".conf");
+    let text = std::fs::read_to_string(path.with_file_name(name)).unwrap_or_default();
+    text.lines().any(|line| {
+        let plain: String = line.split_whitespace().collect();
+        plain.eq_ignore_ascii_case("executeInTransaction=false")
+    })
+}
+
+fn of_flyway(beside: &Beside, text: &str) -> Forward {
+    let wrapping = if beside.no_transaction {
         Tool::Flyway.without_transaction()
     } else {
         Tool::Flyway.wrapping()
     };
     let mut forward = Forward::new(String::new(), wrapping);
-    let values = if text.contains("${") {
-        Values::around(path)
-    } else {
-        Values::default()
-    };
     for (index, line) in text.lines().enumerate() {
         forward
             .text
-            .push_str(&values.fill(line, index + 1, &mut forward.notes));
+            .push_str(&beside.values.fill(line, index + 1, &mut forward.notes));
         forward.text.push('\n');
     }
     forward
@@ -250,7 +272,7 @@ mod tests {
     use super::*;
 
     fn read(tool: Tool, text: &str) -> Forward {
-        forward(tool, Path::new("a.sql"), text)
+        forward(tool, &Beside::default(), text)
             .ok()
             .unwrap()
             .remove(0)
@@ -284,7 +306,7 @@ mod tests {
             (Tool::Goose, "-- +goose Up\n-- +goose Upp\n", 2),
             (Tool::Dbmate, "SELECT 1;\n", 1),
         ] {
-            let told = forward(tool, Path::new("a.sql"), text);
+            let told = forward(tool, &Beside::default(), text);
             assert_eq!(told.err().unwrap().0, line, "{text}");
         }
     }

@@ -40,7 +40,7 @@ pub(super) fn by_place(folder: &Path, paths: &[PathBuf]) -> Option<Tool> {
 }
 
 /// By what a file says of itself.
-pub(super) fn by_text(text: &str) -> Option<Tool> {
+pub fn by_text(text: &str) -> Option<Tool> {
     if annotations::is_goose(text) {
         return Some(Tool::Goose);
     }

@@ -6,12 +6,17 @@ use super::annotations::{Forward, Refused};
 use super::placeholder::Values;
 use super::tool::{Tool, Wrapping};
 
+/// Each changeset stands at its own lines, behind as many blank ones: most of these in all.
+const BLANKS_MAX: usize = 64 << 20;
+
 struct Changeset {
     name: String,
     wrapping: Wrapping,
     delimiter: Option<String>,
     is_ours: bool,
     text: String,
+    /// How many lines the text has.
+    lines: usize,
     notes: Vec<(usize, String)>,
 }
 
@@ -20,6 +25,7 @@ pub(super) fn forward(text: &str) -> Result<Vec<Forward>, Refused> {
     let mut values = Values::default();
     let mut all: Vec<Changeset> = Vec::new();
     let mut ignored = 0_usize;
+    let mut blanks = 0_usize;
     for (index, line) in text.lines().enumerate() {
         let said = line.trim().strip_prefix("--").map(str::trim);
         let is = |said: &str, word: &str| {
@@ -28,6 +34,14 @@ pub(super) fn forward(text: &str) -> Result<Vec<Forward>, Refused> {
         };
         match said {
             Some(said) if is(said, "changeset ") => {
+                blanks += index + 1;
+                if blanks > BLANKS_MAX {
+                    let what = format!(
+                        "{} changesets so far, too many in so long a file",
+                        all.len() + 1
+                    );
+                    return Err((index + 1, what, "split the file"));
+                }
                 all.push(changeset(&said["changeset ".len()..], index));
                 continue;
             }
@@ -57,8 +71,9 @@ pub(super) fn forward(text: &str) -> Result<Vec<Forward>, Refused> {
             continue;
         };
         let line = values.fill(line, index + 1, &mut open.notes);
-        let blank = index - open.text.matches('\n').count();
+        let blank = index - open.lines;
         open.text.extend(std::iter::repeat_n('\n', blank));
+        open.lines = index + 1;
         open.text
             .push_str(&delimited(&line, open.delimiter.as_deref()));
         open.text.push('\n');
@@ -110,9 +125,10 @@ fn changeset(words: &str, index: usize) -> Changeset {
     Changeset {
         name,
         wrapping,
-        delimiter: attribute("endDelimiter").filter(|one| one != ";"),
+        delimiter: attribute("endDelimiter").filter(|one| one != ";" && !one.is_empty()),
         is_ours,
         text: "\n".repeat(index + 1),
+        lines: index + 1,
         notes: Vec::new(),
     }
 }
@@ -174,6 +190,15 @@ mod tests {
                 ),
             ]
         );
+    }
+
+    #[test]
+    fn a_file_that_would_fill_the_memory_with_blank_lines_is_refused() {
+        let many = |changesets: usize| "--changeset a:1\n".repeat(changesets) + "SELECT 1;\n";
+        assert!(forward(&many(1000)).is_ok());
+        let (line, what, _) = forward(&many(12_000)).err().unwrap();
+        assert_eq!(line, 11_585);
+        assert_eq!(what, "11585 changesets so far, too many in so long a file");
     }
 
     #[test]

@@ -18,6 +18,9 @@ use std::path::{Path, PathBuf};
 
 use crate::change::{Problem, Problems, normalised, sha256};
 
+use annotations::Beside;
+
+pub use evidence::by_text;
 pub use name::Version;
 pub use tool::{Tool, Wrapping};
 
@@ -165,6 +168,42 @@ pub fn read(path: &Path, tool: Tool) -> Result<Vec<ForeignFile>, Problems> {
     Ok(files)
 }
 
+/// One file that is there alone, from its name and its bytes: its parts that the tool runs forwards. None where the tool does not run
+/// a file of this name forwards. What would stand beside it, and fill its placeholders, says nothing.
+///
+/// # Errors
+/// It is not UTF-8, or not what the tool reads.
+pub fn alone(tool: Tool, path: &Path, bytes: &[u8]) -> Result<Vec<ForeignFile>, Problem> {
+    match name::parse(tool, path) {
+        name::Parsed::Forward {
+            version,
+            description,
+        } => {
+            let (text, hash) = text_of(path, bytes)?;
+            let file = Read {
+                path,
+                text: &text,
+                raw_sha256: hash,
+            };
+            parts(
+                tool,
+                &file,
+                &Beside::default(),
+                version.as_ref(),
+                &description,
+            )
+        }
+        _ => Ok(Vec::new()),
+    }
+}
+
+/// A file that was read.
+struct Read<'a> {
+    path: &'a Path,
+    text: &'a str,
+    raw_sha256: String,
+}
+
 fn one(
     path: &Path,
     tool: Tool,
@@ -172,7 +211,24 @@ fn one(
     description: &str,
 ) -> Result<Vec<ForeignFile>, Problem> {
     let (text, raw_sha256) = read_text(path)?;
-    let parts = annotations::forward(tool, path, &text).map_err(|(line, what, help)| {
+    let beside = Beside::of(tool, path, &text);
+    let file = Read {
+        path,
+        text: &text,
+        raw_sha256,
+    };
+    parts(tool, &file, &beside, version, description)
+}
+
+fn parts(
+    tool: Tool,
+    file: &Read<'_>,
+    beside: &Beside,
+    version: Option<&Version>,
+    description: &str,
+) -> Result<Vec<ForeignFile>, Problem> {
+    let path = file.path;
+    let parts = annotations::forward(tool, beside, file.text).map_err(|(line, what, help)| {
         Problem::of_file(path.display().to_string(), what, help).at(line)
     })?;
     let of_part = |part: annotations::Forward| ForeignFile {
@@ -182,7 +238,7 @@ fn one(
         text: part.text,
         wrapping: part.wrapping,
         notes: part.notes,
-        raw_sha256: raw_sha256.clone(),
+        raw_sha256: file.raw_sha256.clone(),
     };
     Ok(parts.into_iter().map(of_part).collect())
 }
@@ -257,14 +313,18 @@ fn read_text(path: &Path) -> Result<(String, String), Problem> {
             "split it",
         ));
     }
-    let hash = sha256(&bytes);
-    let text = std::str::from_utf8(&bytes).map_err(|error| {
+    text_of(path, &bytes)
+}
+
+fn text_of(path: &Path, bytes: &[u8]) -> Result<(String, String), Problem> {
+    let text = std::str::from_utf8(bytes).map_err(|error| {
         let line = 1 + String::from_utf8_lossy(&bytes[..error.valid_up_to()])
             .matches('\n')
             .count();
-        refuse("it is not UTF-8".to_owned(), "save it as UTF-8").at(line)
+        let file = path.display().to_string();
+        Problem::of_file(file, "it is not UTF-8", "save it as UTF-8").at(line)
     })?;
-    Ok((normalised(text), hash))
+    Ok((normalised(text), sha256(bytes)))
 }
 
 /// All files below a folder, sorted; hidden ones are left out.

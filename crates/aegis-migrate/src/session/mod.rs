@@ -20,6 +20,7 @@ use cancel::To;
 use sniff::{Announced, Sniffed};
 
 pub use cancel::Cancel;
+pub use sniff::announced;
 
 /// Servers older than this are not supported.
 const OLDEST: i32 = 140_000;

@@ -25,61 +25,105 @@ impl Announced {
     }
 }
 
+/// Startup answers are short; what is longer is no startup.
+const HEARD_MAX: usize = 64 * 1024;
+/// A message's kind and length.
+const HEAD_BYTES: usize = 5;
+
+/// What a server says first, in pieces of any length.
+#[derive(Debug, Default)]
+struct Startup {
+    /// What was heard and is no whole message yet.
+    heard: Vec<u8>,
+    heard_bytes: usize,
+    /// The answer about TLS, where there is one, is behind us.
+    is_in_messages: bool,
+    done: bool,
+}
+
+impl Startup {
+    /// The id, in the piece that completes its message.
+    fn hear(&mut self, bytes: &[u8]) -> Option<i32> {
+        if self.done {
+            return None;
+        }
+        let taken = bytes.len().min(HEARD_MAX - self.heard_bytes);
+        self.heard.extend_from_slice(&bytes[..taken]);
+        self.heard_bytes += taken;
+        let pid = self.messages();
+        if self.done || self.heard_bytes == HEARD_MAX {
+            self.done = true;
+            self.heard = Vec::new();
+        }
+        pid
+    }
+
+    fn messages(&mut self) -> Option<i32> {
+        if !self.is_in_messages {
+            match self.heard[..] {
+                // The first byte of a length is 0: a message, and no answer about TLS.
+                [_, 0, ..] => {}
+                // TLS was refused, and the startup goes on in the clear.
+                [b'N', _, ..] => drop(self.heard.remove(0)),
+                // TLS was accepted: what follows is encrypted, and the inner stream is listened to. Or nothing that is known.
+                [_, _, ..] => {
+                    self.done = true;
+                    return None;
+                }
+                _ => return None,
+            }
+            self.is_in_messages = true;
+        }
+        while let Some((&[kind, a, b, c, d], rest)) = self.heard.split_first_chunk::<HEAD_BYTES>() {
+            // The length counts itself.
+            let length = u32::from_be_bytes([a, b, c, d]) as usize;
+            let Some(body_bytes) = length.checked_sub(HEAD_BYTES - 1) else {
+                self.done = true;
+                return None;
+            };
+            let body = rest.get(..body_bytes)?;
+            match (kind, body) {
+                (b'K', [a, b, c, d, ..]) => {
+                    self.done = true;
+                    return Some(i32::from_be_bytes([*a, *b, *c, *d]));
+                }
+                (b'Z', _) => {
+                    self.done = true;
+                    return None;
+                }
+                _ => drop(self.heard.drain(..HEAD_BYTES + body_bytes)),
+            }
+        }
+        None
+    }
+}
+
+/// The process id that a server announces in what it says first, which arrives in these pieces.
+pub fn announced<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Option<i32> {
+    let mut startup = Startup::default();
+    pieces.into_iter().find_map(|piece| startup.hear(piece))
+}
+
 /// A stream that is listened to until the id was announced.
 #[derive(Debug)]
 pub struct Sniffed<S> {
     stream: S,
-    heard: Vec<u8>,
-    done: bool,
+    startup: Startup,
     announced: Announced,
 }
 
-/// Startup answers are short; what is longer is no startup.
-const HEARD_MAX: usize = 64 * 1024;
-
 impl<S> Sniffed<S> {
-    pub(super) const fn new(stream: S, announced: Announced) -> Self {
+    pub(super) fn new(stream: S, announced: Announced) -> Self {
         Self {
             stream,
-            heard: Vec::new(),
-            done: false,
+            startup: Startup::default(),
             announced,
         }
     }
 
     fn hear(&mut self, bytes: &[u8]) {
-        if self.done {
-            return;
-        }
-        self.heard.extend_from_slice(bytes);
-        // A server that accepts TLS says `S` alone: what follows is encrypted, and the inner stream is listened to.
-        if self.heard == b"S" || self.heard.len() > HEARD_MAX {
-            self.done = true;
-            return;
-        }
-        if self.heard.first() == Some(&b'N') && self.heard.len() > 1 {
-            // TLS was refused, and the startup goes on in the clear.
-            self.heard.remove(0);
-        }
-        let mut at = 0;
-        while let Some(head) = self.heard.get(at..at + 5) {
-            let length = u32::from_be_bytes([head[1], head[2], head[3], head[4]]) as usize;
-            let kind = head[0];
-            let Some(body) = self.heard.get(at + 5..at + 1 + length) else {
-                break;
-            };
-            match (kind, body) {
-                (b'K', [a, b, c, d, ..]) => {
-                    self.announced.set(i32::from_be_bytes([*a, *b, *c, *d]));
-                    self.done = true;
-                    return;
-                }
-                (b'Z', _) => {
-                    self.done = true;
-                    return;
-                }
-                _ => at += 1 + length,
-            }
+        if let Some(pid) = self.startup.hear(bytes) {
+            self.announced.set(pid);
         }
     }
 }
@@ -93,8 +137,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Sniffed<S> {
         let before = buffer.filled().len();
         let polled = Pin::new(&mut self.stream).poll_read(context, buffer);
         if let Poll::Ready(Ok(())) = polled {
-            let heard = buffer.filled()[before..].to_vec();
-            self.hear(&heard);
+            self.hear(&buffer.filled()[before..]);
         }
         polled
     }
@@ -166,7 +209,7 @@ where
 
 #[cfg(test)]
 mod tests {
-    use super::{Announced, Sniffed};
+    use super::{HEARD_MAX, Startup, announced};
 
     fn message(kind: u8, body: &[u8]) -> Vec<u8> {
         let mut bytes = vec![kind];
@@ -176,12 +219,7 @@ mod tests {
     }
 
     fn heard(parts: &[&[u8]]) -> Option<i32> {
-        let announced = Announced::default();
-        let mut sniffed = Sniffed::new((), announced.clone());
-        for part in parts {
-            sniffed.hear(part);
-        }
-        announced.pid()
+        announced(parts.iter().copied())
     }
 
     #[test]
@@ -201,5 +239,33 @@ mod tests {
         assert_eq!(heard(&[b"N", &startup]), Some(2567));
         assert_eq!(heard(&[b"S", &startup]), None);
         assert_eq!(heard(&[&message(b'Z', b"I")]), None);
+    }
+    #[test]
+    fn pieces_decide_nothing() {
+        let mut said = message(b'K', &[0, 0, 0, 7, 1, 2, 3, 4]);
+        // A notice first: its length begins with 0, as no answer about TLS is followed by.
+        for first in [b"N\0\0\0\x05\0".as_slice(), b"S\0\0\0\x06a\0", b"N"] {
+            let whole = [first, &said].concat();
+            let single: Vec<&[u8]> = whole.chunks(1).collect();
+            assert_eq!(heard(&[&whole]), Some(7), "{first:?}");
+            assert_eq!(heard(&single), Some(7), "{first:?}");
+        }
+        // TLS was accepted, and what follows looks like a message by chance.
+        said.insert(0, b'S');
+        said[1] = 0x16;
+        let single: Vec<&[u8]> = said.chunks(1).collect();
+        assert_eq!((heard(&[&said]), heard(&single)), (None, None));
+    }
+
+    #[test]
+    fn what_is_no_startup_is_given_up_and_kept_by_nobody() {
+        let mut startup = Startup::default();
+        assert_eq!(startup.hear(b"R\0\0\0\x03"), None);
+        assert!(startup.done, "a length that does not count itself");
+        let mut startup = Startup::default();
+        for _ in 0..HEARD_MAX {
+            assert_eq!(startup.hear(b"R\0\x7f\xff\xff"), None);
+        }
+        assert!(startup.done && startup.heard.is_empty());
     }
 }

@@ -53,18 +53,37 @@ fn a_name_that_is_used_again() {
     }
 }
 
-/// RL-I15: two tasks of two tenants under one worker.
-#[test]
-fn two_tenants_of_one_worker() {
+/// RL-I15: two tasks of two tenants under one worker, each with an operation of this class.
+fn two_tenants_of_one_worker(class: Class) {
     let found = explore(Bounds {
         tasks: 2,
         executions: vec![0, 0],
         protocols: vec![1],
         ticks: 2,
         lost_replies: 0,
-        ..Bounds::small(Class::Fenced)
+        ..Bounds::small(class)
     });
     assert!(found.broken.is_empty(), "broken: {:?}", found.broken);
+}
+
+#[test]
+fn two_tenants_of_one_worker_with_remembered_keys() {
+    two_tenants_of_one_worker(Class::Idempotent);
+}
+
+#[test]
+fn two_tenants_of_one_worker_with_fences() {
+    two_tenants_of_one_worker(Class::Fenced);
+}
+
+#[test]
+fn two_tenants_of_one_worker_with_probes() {
+    two_tenants_of_one_worker(Class::Queryable);
+}
+
+#[test]
+fn two_tenants_of_one_worker_with_blind_calls() {
+    two_tenants_of_one_worker(Class::Blind);
 }
 
 #[test]

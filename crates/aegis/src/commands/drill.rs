@@ -65,6 +65,8 @@ enum Verb {
         #[arg(long)]
         hold_at: Option<String>,
         #[arg(long)]
+        in_hand: bool,
+        #[arg(long)]
         freeze: bool,
         #[arg(long, default_value_t = 1)]
         protocol: i32,
@@ -78,6 +80,8 @@ enum Verb {
         url: String,
         #[arg(long)]
         history: PathBuf,
+        #[arg(long)]
+        queue: String,
         #[arg(long)]
         report: LateReport,
         #[arg(long)]
@@ -147,6 +151,7 @@ pub(crate) async fn run(arguments: DrillArguments, output: Output) -> Result<Exi
             queue,
             slots,
             hold_at,
+            in_hand,
             freeze,
             protocol,
             parent,
@@ -161,6 +166,7 @@ pub(crate) async fn run(arguments: DrillArguments, output: Output) -> Result<Exi
                 queue,
                 slots,
                 hold_at,
+                in_hand,
                 freeze,
                 protocol,
             };
@@ -169,6 +175,7 @@ pub(crate) async fn run(arguments: DrillArguments, output: Output) -> Result<Exi
         Verb::Late {
             url,
             history,
+            queue,
             report,
             parent,
         } => {
@@ -177,7 +184,7 @@ pub(crate) async fn run(arguments: DrillArguments, output: Output) -> Result<Exi
                 LateReport::Complete => zombie::Report::Complete,
                 LateReport::Fail => zombie::Report::Fail,
             };
-            zombie::haunt(&url, &history, report).await?;
+            zombie::haunt(&url, &history, &queue, report).await?;
             Ok(Exit::Done)
         }
     }

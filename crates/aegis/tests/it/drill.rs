@@ -9,7 +9,7 @@ use tokio::sync::Mutex;
 
 use crate::support::{command, run};
 
-const NOTHING: [&str; 9] = [
+const NOTHING: [&str; 10] = [
     "lost",
     "out_of_order",
     "blind_repeated",
@@ -17,13 +17,17 @@ const NOTHING: [&str; 9] = [
     "late_accepted",
     "phantom",
     "claims_after_drain",
+    "taken_from_the_living",
     "stranded",
     "incompatible",
 ];
 
 /// What the database does in a drill that must be found out: it loses one ended task in twenty, and it forgets what was
 /// dispatched when a claim ends.
-const BROKEN: &str = include_str!("drill_broken.sql");
+const BROKEN: [&str; 2] = [
+    include_str!("../../../aegis-drill/broken/history-loses.sql"),
+    include_str!("../../../aegis-drill/broken/ledger-forgets-the-sent.sql"),
+];
 
 /// Each takes seconds and the whole database, so half a minute has one of them.
 const GREAT: [&str; 3] = [
@@ -129,7 +133,7 @@ async fn process_chaos_finds_a_database_that_loses_and_forgets() {
     let _slot = process_slot();
     let folder = tempfile::tempdir().unwrap();
     let sql = folder.path().join("broken.sql");
-    std::fs::write(&sql, BROKEN).unwrap();
+    std::fs::write(&sql, BROKEN.concat()).unwrap();
     let report = folder.path().join("report");
     let words = ["drill", "chaos", "--minutes", "0.25", "--cut-tasks", "0"];
     let mut command = command(None, &words);
