@@ -402,11 +402,7 @@ fn a_dual_write_that_has_another_value_each_time_is_found_on_its_line() {
             "format = 1\nid = \"20261129T1030_a\"\nschema = \"app\"\n[expand]\nsql = \"e.sql\"\n[sync]\ntable = \"t\"\nold = [\"a\"]\nnew = [\"b\"]\n[sync.forward]\nb = \"{forward}\"\n[sync.backward]\na = \"{backward}\"\n"
         );
         write(&at, "change.toml", toml);
-        write(
-            &at,
-            "e.sql",
-            "ALTER TABLE t ADD COLUMN b text;\n".to_owned(),
-        );
+        write(&at, "e.sql", "ALTER TABLE t ADD COLUMN b text;\n");
         let judged = run(&input(folder.path()), None, UNKNOWN).unwrap();
         let of = judged
             .into_iter()

@@ -107,6 +107,10 @@ pub(in crate::judge) enum Entered {
 
 /// What the set itself said of a table.
 #[derive(Debug, Clone, Default)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a fact about the table by itself"
+)]
 struct Known {
     /// Types as the server prints them.
     columns: BTreeMap<String, String>,
