@@ -11,7 +11,7 @@ use tokio_postgres::{Client, Transaction};
 use super::error::{Fault, fault};
 use super::{JobError, Spec, Write};
 use crate::key::{Key, KeyValue};
-use crate::sync::SILENT_SETTING;
+use crate::sync::{Carry, SILENT_SETTING};
 
 /// How long a batch waits for one lock: less than deadlock_timeout, so that a deadlock ends with the batch and not with a program.
 const LOCK_TIMEOUT: Duration = Duration::from_millis(300);
@@ -19,8 +19,8 @@ const LOCK_TIMEOUT: Duration = Duration::from_millis(300);
 /// What a batch does to its rows.
 #[derive(Debug, Clone)]
 pub(crate) enum Change {
-    /// Sets the new side where neither direction holds.
-    Set { set: String, agrees: String },
+    /// Sets the new side where neither direction holds, one UPDATE after the other; afterwards the rows agree.
+    Set { carries: Vec<Carry>, agrees: String },
     /// The author's statement: `$1` is the lower end, `$2` the upper one, and below the first row stands this.
     Statement { sql: String, smallest: KeyValue },
 }
@@ -182,16 +182,20 @@ impl Walk<'_> {
         last: &KeyValue,
     ) -> Result<u64, tokio_postgres::Error> {
         match &self.change {
-            Change::Set { set, agrees } => {
-                let sql = format!(
-                    "UPDATE ONLY {} AS aegis_row SET {set} WHERE {} AND NOT {agrees}",
-                    place.leaf,
-                    self.key.range(place.cursor.as_ref().map(|_| 2), 1)
-                );
-                match &place.cursor {
-                    None => transaction.execute(&sql, &[last]).await,
-                    Some(cursor) => transaction.execute(&sql, &[last, cursor]).await,
+            Change::Set { carries, .. } => {
+                let mut changed = 0;
+                for Carry { set, unless } in carries {
+                    let sql = format!(
+                        "UPDATE ONLY {} AS aegis_row SET {set} WHERE {} AND NOT {unless}",
+                        place.leaf,
+                        self.key.range(place.cursor.as_ref().map(|_| 2), 1)
+                    );
+                    changed += match &place.cursor {
+                        None => transaction.execute(&sql, &[last]).await?,
+                        Some(cursor) => transaction.execute(&sql, &[last, cursor]).await?,
+                    };
                 }
+                Ok(changed)
             }
             Change::Statement { sql, smallest } => {
                 transaction.batch_execute(ANY_WAY).await?;

@@ -15,7 +15,7 @@ use super::try_out::try_out;
 use super::{AtPause, Report, Spec, Who, Write};
 use crate::Pause;
 use crate::key::{Key, KeyValue};
-use crate::sync::{MadeOf, Pinned, SyncError, TriggerState};
+use crate::sync::{Pinned, SyncError, TriggerState};
 
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const PAUSE_MAX: Duration = Duration::from_secs(1);
@@ -166,7 +166,7 @@ async fn prepared(client: &mut Client, spec: &Spec, key: &Key) -> Result<Change,
                 })?;
             let sides = pinned.sides();
             let fires = trigger(client, spec).await?;
-            if fires.is_some_and(|state| pinned.made(&state) == MadeOf::Others) {
+            if fires.is_some_and(|state| !rule.has_made(&state)) {
                 return Err(JobError::Precondition(format!(
                     "the trigger of {0} on {1} was made of other expressions than [sync] has now, so what it writes and what is moved would be unlike; \
                      `aegis migrate repair sync {0} --reason TEXT` makes it of these",
@@ -174,7 +174,7 @@ async fn prepared(client: &mut Client, spec: &Spec, key: &Key) -> Result<Change,
                 )));
             }
             Ok(Change::Set {
-                set: sides.forward_set(),
+                carries: sides.carries(),
                 agrees: sides.agrees(),
             })
         }

@@ -16,7 +16,7 @@ use sha2::{Digest, Sha256};
 use tokio_postgres::{Client, GenericClient, IsolationLevel, Transaction};
 
 use crate::job::{Told, Who, hex};
-use crate::sync::{MadeOf, Pinned, Rule, TriggerState};
+use crate::sync::{Pinned, Rule, TriggerState};
 
 pub use error::PassError;
 
@@ -181,16 +181,12 @@ pub async fn run(
         What::Query { .. } => None,
     };
     let firing = trigger(client, asked).await?;
-    if let (Some(state), Some(rule)) = (&firing, asked.rule()) {
-        let pinned = match &sides {
-            Some(pinned) => pinned.clone(),
-            None => Pinned::of(client, rule, asked.run_as.as_deref()).await?,
-        };
-        if pinned.made(state) == MadeOf::Others {
-            return Err(PassError::OtherExpressions {
-                change: asked.change.clone(),
-            });
-        }
+    if let (Some(state), Some(rule)) = (&firing, asked.rule())
+        && !rule.has_made(state)
+    {
+        return Err(PassError::OtherExpressions {
+            change: asked.change.clone(),
+        });
     }
     let before = firing.map(|state| state.definition);
     let transaction = client

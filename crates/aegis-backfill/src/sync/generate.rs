@@ -3,11 +3,11 @@
 //! An INSERT has no row of before, so a side counts as written when one of its columns is neither NULL nor its default. The names
 //! of both triggers begin with `zz_`: PostgreSQL fires them in name order, and what another one has changed has to be seen.
 
-use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use aegis_catalog::{Name, quote};
 
+use super::groups::{Group, groups};
 use super::{Column, Rule, SILENT_SETTING, Sides};
 
 /// How the names of a change's triggers begin.
@@ -110,49 +110,104 @@ pub(super) fn drop(rule: &Rule) -> Vec<String> {
     ]
 }
 
-/// The body: which side was written, then what the other one becomes.
+/// The body: for each group of columns, which side was written, then what the other one becomes.
 pub(super) fn body(sides: &Sides) -> String {
-    let rule = &sides.rule;
-    let change = literal(&rule.change);
-    let any = |side: &[Column], of: fn(&Column) -> String| {
-        side.iter()
-            .map(of)
-            .collect::<Vec<_>>()
-            .join("\n            OR ")
-    };
-    let both = if rule.reject_both {
-        format!(
-            "RAISE EXCEPTION USING ERRCODE = 'integrity_constraint_violation',\n                MESSAGE = {},\n                HINT = 'Write one side; the other one follows.';",
-            literal(&format!(
-                "one write changes both sides of {} ({})",
-                rule.table, rule.change
-            ))
-        )
-    } else {
-        "aegis_old := false;".to_owned()
-    };
+    let groups = groups(sides);
     let mut text = format!(
-        r"
+        "
 #variable_conflict use_column
+{}
 DECLARE
     aegis_old boolean;
     aegis_new boolean;
     aegis_agrees boolean;
-{kept_apart}BEGIN
-    IF TG_OP = 'INSERT' THEN
-        aegis_old := {old_given};
-        aegis_new := {new_given};
+",
+        made_of(&sides.rule)
+    );
+    if let [one] = groups.as_slice() {
+        text.push_str("BEGIN\n");
+        text.push_str(&written(&one.old, &one.new));
+        text.push_str(&sighted(sides));
+        text.push_str(&whole(sides, one));
+    } else {
+        let all = |of: fn(&Sides) -> &[Column]| of(sides).iter().collect::<Vec<_>>();
+        text.push_str("    aegis_by_new boolean;\nBEGIN\n");
+        text.push_str(&written(&all(|sides| &sides.old), &all(|sides| &sides.new)));
+        text.push_str(&sighted(sides));
+        text.push_str("    aegis_by_new := TG_OP = 'INSERT' AND aegis_new AND NOT aegis_old;\n");
+        for group in &groups {
+            text.push_str(&part(sides, group));
+        }
+    }
+    text.push_str("    RETURN NEW;\nEND;\n");
+    text
+}
+
+/// The line of a body that says of what it was made: what the server prints of an expression, and a column's default, may become another
+/// text while nobody changes `[sync]`.
+pub(super) fn made_of(rule: &Rule) -> String {
+    format!("-- [sync] {}", rule.sha256())
+}
+
+/// Which sides of these columns were written.
+fn written(old: &[&Column], new: &[&Column]) -> String {
+    let any = |side: &[&Column], of: fn(&Column) -> String| {
+        side.iter()
+            .map(|column| of(column))
+            .collect::<Vec<_>>()
+            .join("\n            OR ")
+    };
+    let moved = |column: &Column| differs(column, "OLD", "NEW");
+    format!(
+        "    IF TG_OP = 'INSERT' THEN
+        aegis_old := {};
+        aegis_new := {};
     ELSE
-        aegis_old := {old_moved};
-        aegis_new := {new_moved};
-{stays}    END IF;
-    IF aegis_old THEN
+        aegis_old := {};
+        aegis_new := {};
+    END IF;
+",
+        any(old, given),
+        any(new, given),
+        any(old, moved),
+        any(new, moved),
+    )
+}
+
+/// Tells who wrote which side.
+fn sighted(sides: &Sides) -> String {
+    let change = literal(&sides.rule.change);
+    format!(
+        "    IF aegis_old THEN
         PERFORM aegis_migrate.sight({change}, 'old');
     END IF;
     IF aegis_new THEN
         PERFORM aegis_migrate.sight({change}, 'new');
     END IF;
-    IF aegis_new AND TG_OP = 'UPDATE' THEN
+"
+    )
+}
+
+/// What a write of both sides gets that do not agree.
+fn both(sides: &Sides) -> String {
+    let rule = &sides.rule;
+    if !rule.reject_both {
+        return "aegis_old := false;".to_owned();
+    }
+    format!(
+        "RAISE EXCEPTION USING ERRCODE = 'integrity_constraint_violation',\n                MESSAGE = {},\n                HINT = 'Write one side; the other one follows.';",
+        literal(&format!(
+            "one write changes both sides of {} ({})",
+            rule.table, rule.change
+        ))
+    )
+}
+
+/// The one group of a change. A write of the new side after which the row agrees takes nothing from the old one: what is there may be what
+/// backward cannot give.
+fn whole(sides: &Sides, group: &Group<'_>) -> String {
+    format!(
+        "    IF aegis_new AND TG_OP = 'UPDATE' THEN
         SELECT {agrees} INTO aegis_agrees FROM (SELECT OLD.*) AS aegis_row;
         IF NOT aegis_agrees THEN
 {filled}        END IF;
@@ -165,26 +220,62 @@ DECLARE
         {both}
     END IF;
     IF aegis_new THEN
+        SELECT TG_OP = 'UPDATE' AND {agrees} INTO aegis_agrees FROM (SELECT NEW.*) AS aegis_row;
+        IF NOT aegis_agrees THEN
+    {to_old}        END IF;
+    ELSE
+{to_new}    END IF;
 ",
-        old_given = any(&sides.old, given),
-        new_given = any(&sides.new, given),
-        old_moved = any(&sides.old, |column| differs(column, "OLD", "NEW")),
-        new_moved = any(&sides.new, |column| differs(column, "OLD", "NEW")),
-        agrees = sides.agrees(),
-        filled = filled(&sides.new),
-        kept_apart = declared(sides),
-        stays = asked(sides),
-    );
-    text.push_str(&carried(sides, &sides.old, &sides.new));
-    text.push_str("    ELSE\n");
-    text.push_str(&carried(sides, &sides.new, &sides.old));
-    text.push_str("    END IF;\n    RETURN NEW;\nEND;\n");
-    text
+        agrees = group.agrees(),
+        filled = filled(&group.new),
+        both = both(sides),
+        to_old = carry(&group.old),
+        to_new = carry(&group.new),
+    )
+}
+
+/// One group of several. A write that touches nothing of it leaves it alone, but for a row of before whose new side nobody has written;
+/// an INSERT that gives nothing of it is one of the side that it gives something of.
+fn part(sides: &Sides, group: &Group<'_>) -> String {
+    format!(
+        "{written}    IF aegis_old OR aegis_new THEN
+        IF aegis_new AND TG_OP = 'UPDATE' THEN
+            SELECT {agrees} INTO aegis_agrees FROM (SELECT OLD.*) AS aegis_row;
+            IF NOT aegis_agrees THEN
+{filled}            END IF;
+        END IF;
+        IF aegis_old AND aegis_new THEN
+            SELECT {agrees} INTO aegis_agrees FROM (SELECT NEW.*) AS aegis_row;
+            IF NOT aegis_agrees THEN
+                {both}
+            END IF;
+        END IF;
+    ELSIF TG_OP = 'INSERT' THEN
+        aegis_new := aegis_by_new;
+        aegis_old := NOT aegis_by_new;
+    ELSE
+        SELECT {hollow} INTO aegis_old FROM (SELECT NEW.*) AS aegis_row;
+    END IF;
+    IF aegis_new AND NOT aegis_old THEN
+        SELECT TG_OP = 'UPDATE' AND {agrees} INTO aegis_agrees FROM (SELECT NEW.*) AS aegis_row;
+        IF NOT aegis_agrees THEN
+    {to_old}        END IF;
+    ELSIF aegis_old AND NOT aegis_new THEN
+{to_new}    END IF;
+",
+        written = written(&group.old, &group.new),
+        agrees = group.agrees(),
+        hollow = group.hollow(),
+        filled = filled(&group.new),
+        both = both(sides),
+        to_old = carry(&group.old),
+        to_new = carry(&group.new),
+    )
 }
 
 /// A row of before, written in part: what the write leaves alone of the new side comes from the old one, or it would be lost when
 /// the old side is computed from it.
-fn filled(side: &[Column]) -> String {
+fn filled(side: &[&Column]) -> String {
     let mut text = String::new();
     for column in side {
         let Some(from) = &column.from else { continue };
@@ -198,94 +289,25 @@ fn filled(side: &[Column]) -> String {
     text
 }
 
-/// The variable that says whether a column of a side that may stay is set by this write.
-fn sets(column: &Column) -> String {
-    quote(&format!("aegis_sets_{}", tag(&column.name)))
-}
-
-/// The variables of columns that may stay: an INSERT sets all.
-fn declared(sides: &Sides) -> String {
-    let mut text = String::new();
-    for (column, _) in may_stay(sides) {
-        writeln!(text, "    {} boolean := true;", sets(column)).ok();
-    }
-    if !text.is_empty() {
-        text.push_str("    aegis_given record;\n");
-    }
-    text
-}
-
-/// Columns that a write of the other side may leave alone, with what their expressions read.
-fn may_stay(sides: &Sides) -> impl Iterator<Item = (&Column, &BTreeSet<String>)> {
-    let both = [(&sides.old, &sides.new), (&sides.new, &sides.old)];
-    both.into_iter().flat_map(|(side, other)| {
-        let kept = side.iter();
-        kept.filter_map(|column| Some((column, column.may_stay(other)?)))
-    })
-}
-
-/// Asks, before anything is computed, whether a write has touched what an expression reads; or the column itself, where the other side
-/// wins over it.
-fn asked(sides: &Sides) -> String {
-    let mut text = String::new();
-    for (column, reads) in may_stay(sides) {
-        let is_old = sides.old.contains(column);
-        let read = reads.iter().map(|name| sides.moved(name));
-        let own = is_old.then(|| differs(column, "OLD", "NEW"));
-        let moved: Vec<String> = read.chain(own).collect();
-        writeln!(text, "        {} := {};", sets(column), moved.join(" OR ")).ok();
-    }
-    text
-}
-
-/// Computes a side after a write of `other`. What the write did not touch stays, where the row agrees so; else all of it is computed.
-fn carried(sides: &Sides, side: &[Column], other: &[Column]) -> String {
-    let stays = |column: &&Column| column.may_stay(other).is_some();
-    let (may_stay, always): (Vec<&Column>, Vec<&Column>) = computed(side).partition(stays);
-    if may_stay.is_empty() {
-        return carry(&always, "NEW", "        ");
-    }
-    let mut text = "        aegis_given := NEW;\n".to_owned();
-    for column in may_stay {
-        let one = carry(&[column], "aegis_given", "            ");
-        let sets = sets(column);
-        write!(text, "        IF {sets} THEN\n{one}        END IF;\n").ok();
-    }
-    if !always.is_empty() {
-        text.push_str(&carry(&always, "aegis_given", "        "));
-    }
-    let all: Vec<&Column> = computed(side).collect();
-    let (all, agrees) = (
-        carry(&all, "aegis_given", "                "),
-        sides.agrees(),
-    );
-    write!(
-        text,
-        "        IF TG_OP = 'UPDATE' THEN\n            SELECT {agrees} INTO aegis_agrees FROM (SELECT NEW.*) AS aegis_row;\n            IF NOT aegis_agrees THEN\n{all}            END IF;\n        END IF;\n"
-    )
-    .ok();
-    text
-}
-
-fn computed(side: &[Column]) -> impl Iterator<Item = &Column> {
-    side.iter().filter(|column| column.from.is_some())
-}
-
-/// Computes columns from a row, at once.
-fn carry(columns: &[&Column], row: &str, indent: &str) -> String {
-    if columns.is_empty() {
-        return format!("{indent}NULL;\n");
-    }
-    let from: Vec<String> = columns
+/// Computes a side from the other one, at once.
+fn carry(side: &[&Column]) -> String {
+    let computed: Vec<(&&Column, &String)> = side
         .iter()
-        .filter_map(|column| Some(format!("({})", column.from.as_ref()?)))
+        .filter_map(|column| Some((column, column.from.as_ref()?)))
         .collect();
-    let names: Vec<String> = columns
+    if computed.is_empty() {
+        return "        NULL;\n".to_owned();
+    }
+    let from: Vec<String> = computed
         .iter()
-        .map(|column| format!("NEW.{}", quote(&column.name)))
+        .map(|(_, from)| format!("({from})"))
+        .collect();
+    let names: Vec<String> = computed
+        .iter()
+        .map(|(column, _)| format!("NEW.{}", quote(&column.name)))
         .collect();
     format!(
-        "{indent}SELECT {}\n{indent}INTO {}\n{indent}FROM (SELECT {row}.*) AS aegis_row;\n",
+        "        SELECT {}\n        INTO {}\n        FROM (SELECT NEW.*) AS aegis_row;\n",
         from.join(", "),
         names.join(", ")
     )
@@ -339,23 +361,6 @@ fn differs(column: &Column, one: &str, other: &str) -> String {
     let name = quote(&column.name);
     let text = if column.compares { "" } else { "::text" };
     format!("{one}.{name}{text} IS DISTINCT FROM {other}.{name}{text}")
-}
-
-impl Sides {
-    /// Whether a write has changed a column of the table. One of no side is compared as text: nobody has asked whether its type has an
-    /// equality.
-    fn moved(&self, name: &str) -> String {
-        let own = self
-            .old
-            .iter()
-            .chain(&self.new)
-            .find(|column| column.name == name);
-        if let Some(column) = own {
-            return differs(column, "OLD", "NEW");
-        }
-        let name = quote(name);
-        format!("OLD.{name}::text IS DISTINCT FROM NEW.{name}::text")
-    }
 }
 
 pub(super) fn literal(text: &str) -> String {

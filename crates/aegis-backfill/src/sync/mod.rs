@@ -7,18 +7,22 @@
 
 mod error;
 mod generate;
+mod groups;
 mod loses;
 mod pin;
-mod reads;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use aegis_catalog::{Name, quote};
+use sha2::{Digest as _, Sha256};
 use tokio_postgres::GenericClient;
+
+use crate::job::hex;
+use groups::{Group, groups};
 
 pub use error::SyncError;
 pub use loses::Loses;
-pub use pin::{MadeOf, Pinned};
+pub use pin::Pinned;
 
 /// Set to the change's id (`SET LOCAL`) by whoever moves rows: its trigger does nothing then.
 pub const SILENT_SETTING: &str = "aegis_migrate.silent";
@@ -62,6 +66,15 @@ struct Column {
     from: Option<String>,
     /// The columns of the table that `from` reads; none: nobody has asked, or nobody knows.
     reads: Option<BTreeSet<String>>,
+}
+
+/// One UPDATE of a batch, without its range.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Carry {
+    /// `"column" = (expression), …`.
+    pub set: String,
+    /// The rows that it leaves alone: SQL over a row of the table AS `aegis_row`, never NULL.
+    pub unless: String,
 }
 
 /// Two sides of a table that is there: a rule that was held against the catalog.
@@ -172,62 +185,35 @@ impl Sides {
 
     /// Whether either direction holds, for each group of columns that hang together: what a backfill leaves alone. A write of one group
     /// leaves the others alone, so one of them may be the old side's while another one is the new side's.
-    ///
-    /// A row whose new side nobody has written is the old side's, also when backward makes of nothing what stands there: a NULL where
-    /// forward gives a value is what a later NOT NULL would stumble over.
     pub fn agrees(&self) -> String {
-        let hollow = self.hollow();
-        let groups = reads::groups(self);
-        let judged: Vec<String> = groups
-            .iter()
-            .map(|group| {
-                let (forward, backward) = (
-                    holds(group.new.iter().copied()),
-                    holds(group.old.iter().copied()),
-                );
-                format!("({forward} OR ({backward} AND NOT {hollow}))")
-            })
-            .collect();
+        let judged: Vec<String> = groups(self).iter().map(Group::agrees).collect();
         match judged.as_slice() {
             [one] => one.clone(),
             many => format!("({})", many.join(" AND ")),
         }
     }
 
-    /// Whether the new side is as nobody has written it (NULL or its default), with a NULL where forward gives a value.
-    fn hollow(&self) -> String {
-        let unwritten = self.new.iter().map(|column| {
-            let name = quote(&column.name);
-            match &column.default {
-                None => format!("{name} IS NULL"),
-                Some(default) => format!("({name} IS NULL OR {})", column.same(&name, default)),
-            }
-        });
-        let missing = self.new.iter().filter_map(|column| {
-            let from = column.from.as_ref()?;
-            Some(format!(
-                "({} IS NULL AND ({from}) IS NOT NULL)",
-                quote(&column.name)
-            ))
-        });
-        let (unwritten, missing): (Vec<_>, Vec<_>) = (unwritten.collect(), missing.collect());
-        if missing.is_empty() {
-            return "false".to_owned();
+    /// What UPDATEs of the table AS `aegis_row` carry the old side over, in this order: what each sets, and which rows it leaves alone. A
+    /// group that agrees is left alone beside one that does not; the first takes what nobody has carried yet in one write.
+    pub fn carries(&self) -> Vec<Carry> {
+        let groups = groups(self);
+        let one = |group: &Group<'_>| Carry {
+            set: group.forward_set(),
+            unless: group.agrees(),
+        };
+        let each: Vec<Carry> = groups.iter().map(one).collect();
+        if each.len() == 1 {
+            return each;
         }
-        format!(
-            "({} AND ({}))",
-            unwritten.join(" AND "),
-            missing.join(" OR ")
-        )
-    }
-
-    /// What an UPDATE of the table AS `aegis_row` sets to carry the old side over: `"column" = (expression), …`.
-    pub fn forward_set(&self) -> String {
-        let sets = self.new.iter().filter_map(|column| {
-            let from = column.from.as_ref()?;
-            Some(format!("{} = ({from})", quote(&column.name)))
-        });
-        sets.collect::<Vec<_>>().join(", ")
+        let join = |of: fn(&Carry) -> &str, with: &str| {
+            let parts: Vec<&str> = each.iter().map(of).collect();
+            parts.join(with)
+        };
+        let all = Carry {
+            set: join(|carry| &carry.set, ", "),
+            unless: format!("({})", join(|carry| &carry.unless, " OR ")),
+        };
+        std::iter::once(all).chain(each.clone()).collect()
     }
 
     /// The table.
@@ -237,6 +223,35 @@ impl Sides {
 }
 
 impl Rule {
+    /// What it says, as one value: the same text, the same value.
+    fn sha256(&self) -> String {
+        let mut hash = Sha256::new();
+        let mut add = |part: &str| {
+            hash.update(part.len().to_le_bytes());
+            hash.update(part.as_bytes());
+        };
+        add(&self.table.sql());
+        for side in [&self.old, &self.new] {
+            add(&side.len().to_string());
+            side.iter().for_each(|column| add(column));
+        }
+        for direction in [&self.forward, &self.backward] {
+            add(&direction.len().to_string());
+            for (column, from) in direction {
+                add(column);
+                add(from);
+            }
+        }
+        add(if self.reject_both { "reject" } else { "new" });
+        hex(&hash.finalize())
+    }
+
+    /// Whether a trigger was made of this: of the same columns and expressions, as they are written.
+    pub fn has_made(&self, trigger: &TriggerState) -> bool {
+        let line = generate::made_of(self);
+        trigger.body.lines().any(|one| one == line)
+    }
+
     /// Refuses when somebody else may make things in the schema of the table: what is found by its name there could be theirs. `role` is
     /// who computes the sides; none: the current one.
     ///

@@ -13,7 +13,7 @@ use std::fmt::Write as _;
 use aegis_catalog::quote;
 use tokio_postgres::{Client, GenericClient, SimpleQueryMessage};
 
-use super::{Column, Rule, Sides, SyncError, TRIED_ROWS, TriggerState, generate};
+use super::{Column, Rule, Sides, SyncError, TRIED_ROWS, generate};
 
 /// Sides whose expressions, types and defaults name everything with its schema.
 #[derive(Debug, Clone)]
@@ -21,17 +21,6 @@ pub struct Pinned {
     sides: Sides,
     /// What is called and belongs to somebody who is not trusted: (object, owner).
     foreign: Vec<(String, String)>,
-}
-
-/// Of what a trigger was made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MadeOf {
-    /// Of these expressions, by this release.
-    These,
-    /// Of these expressions, by an earlier release: each write sets all of the other side.
-    TheseEarlier,
-    /// Of others, or by a hand.
-    Others,
 }
 
 /// What the server printed.
@@ -102,7 +91,17 @@ impl Sides {
         let mut sides = self.clone();
         for (side, of) in [(&mut sides.new, "new"), (&mut sides.old, "old")] {
             for (at, column) in side.iter_mut().enumerate() {
-                printed.put(column, &format!("{prefix}{of}_{at}"));
+                let view = format!("{prefix}{of}_{at}");
+                if column.from.is_some() && !printed.views.contains_key(&view) {
+                    return Err(SyncError::Unresolved {
+                        table: self.rule.table.to_string(),
+                        said: format!(
+                            "it prints that of {} in a form that is not known",
+                            column.name
+                        ),
+                    });
+                }
+                printed.put(column, &view);
             }
         }
         Ok(Pinned {
@@ -180,7 +179,8 @@ impl Printed {
 
 /// The one expression of a view, as the server prints it.
 fn expression(definition: &str) -> Option<String> {
-    let rest = definition.trim_start().strip_prefix("SELECT ")?;
+    // A CASE stands on a line of its own.
+    let rest = definition.trim_start().strip_prefix("SELECT")?.trim_start();
     let end = rest.rfind(" AS aegis_value\n")?;
     rest.get(..end).map(str::to_owned)
 }
@@ -269,23 +269,6 @@ impl Pinned {
         &self.sides
     }
 
-    /// Of what a trigger was made.
-    pub fn made(&self, trigger: &TriggerState) -> MadeOf {
-        let sides = &self.sides;
-        if trigger.body == generate::body(sides) {
-            MadeOf::These
-        } else if trigger.body == generate::body(&sides.unread()) {
-            MadeOf::TheseEarlier
-        } else {
-            MadeOf::Others
-        }
-    }
-
-    /// As [`Self::create`], for what a release made that knew of no column what it reads: each write sets all of the other side.
-    pub fn of_an_earlier_release(&self) -> Vec<String> {
-        generate::create(&self.sides.unread())
-    }
-
     /// What makes the trigger, in this order; each may be executed again.
     pub fn create(&self) -> Vec<String> {
         generate::create(&self.sides)
@@ -306,6 +289,10 @@ mod tests {
             (
                 " SELECT ( SELECT c.name AS aegis_value\n           FROM app.c) AS aegis_value\n   FROM app.users aegis_row;",
                 Some("( SELECT c.name AS aegis_value\n           FROM app.c)"),
+            ),
+            (
+                " SELECT\n        CASE\n            WHEN app.f(name) THEN 1\n            ELSE 2\n        END AS aegis_value\n   FROM app.users aegis_row;",
+                Some("CASE\n            WHEN app.f(name) THEN 1\n            ELSE 2\n        END"),
             ),
             ("VALUES (1)", None),
         ] {

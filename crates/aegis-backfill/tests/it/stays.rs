@@ -1,6 +1,6 @@
 //! What a write did not touch stays: two pairs of columns in one change, each with a direction that loses something.
 
-use aegis_backfill::sync::{Loses, MadeOf, Pinned, Rule, SCHEMA, Sides};
+use aegis_backfill::sync::{Loses, Pinned, Rule, SCHEMA, Sides};
 use aegis_catalog::Name;
 use aegis_testkit::TestDb;
 
@@ -118,11 +118,8 @@ async fn a_write_sets_only_what_reads_a_column_that_it_changed() {
             "name = 'Not This', last_name = 'B'",
             "Ada B|+44 555-1|Ada|B|445551",
         ),
-        // Apart in what was written: the new side wins everywhere that was written.
-        (
-            "name = 'Not This', digits = '2'",
-            "Ada Lovelace|2|Ada|Lovelace|2",
-        ),
+        // A program that is half of each version: each pair is of the side that was written.
+        ("name = 'Eva M B', digits = '2'", "Eva M B|2|Eva|B|2"),
     ] {
         let (db, rule) = (&db, rule());
         let run = async |sql: &str| db.admin.batch_execute(sql).await.unwrap();
@@ -194,8 +191,7 @@ async fn a_row_of_before_gets_its_whole_new_side_by_any_write() {
 }
 
 #[tokio::test]
-async fn a_column_of_no_side_that_is_read_counts_and_what_reads_the_whole_row_is_computed_by_every_write()
- {
+async fn where_one_direction_is_lacking_or_a_whole_row_is_read_each_write_computes_all() {
     let mut rule = rule();
     rule.forward.insert(
         "first_name".to_owned(),
@@ -215,37 +211,136 @@ async fn a_column_of_no_side_that_is_read_counts_and_what_reads_the_whole_row_is
     let known = "SET aegis_migrate.silent = '20261129T1030_two'; UPDATE app.users SET first_name = 'kept', last_name = 'lost'; RESET aegis_migrate.silent;
         UPDATE app.users SET phone = '3' WHERE id = 2";
     run(known).await;
-    // Backward holds, so what reads no column that was written stays; of the whole row nobody can say that.
-    assert_eq!(row(&db, 2).await, "a b|3|kept|A B|3");
+    assert_eq!(row(&db, 2).await, "a b|3|fra|A B|3");
 }
 
 #[tokio::test]
-async fn a_trigger_of_an_earlier_release_is_known_by_its_expressions_and_another_one_is_not() {
+async fn a_trigger_is_known_by_what_its_change_says_and_not_by_how_a_server_prints_it() {
     let (db, rule) = (synced(&rule()).await, rule());
-    let made = async |of: &Rule| {
-        let state = rule.state(&db.admin).await.unwrap().unwrap();
-        pinned(&db, of).await.made(&state)
-    };
-    assert_eq!(made(&rule).await, MadeOf::These);
-    // What the release of before made: every column of the other side, by every write.
-    let whole = pinned(&db, &rule).await.of_an_earlier_release();
-    assert_ne!(whole, pinned(&db, &rule).await.create());
-    for statement in &whole {
-        db.admin.batch_execute(statement).await.unwrap();
-    }
-    assert_eq!(made(&rule).await, MadeOf::TheseEarlier);
-    let update = "INSERT INTO app.users (id, name, phone) VALUES (2, 'A B C', '1'); UPDATE app.users SET digits = '2' WHERE id = 2";
-    db.admin.batch_execute(update).await.unwrap();
-    assert_eq!(row(&db, 2).await, "A C|2|A|C|2", "the middle name is lost");
-    assert_eq!(apart(&db, &rule).await, 1, "row 1, of before the trigger");
+    let state = rule.state(&db.admin).await.unwrap().unwrap();
+    assert!(rule.has_made(&state));
+    // What the body says of a default is another text now, and [sync] is the same.
+    let before = pinned(&db, &rule).await.create();
+    db.admin
+        .batch_execute("ALTER TABLE app.users ALTER digits SET DEFAULT '0'")
+        .await
+        .unwrap();
+    assert_ne!(pinned(&db, &rule).await.create(), before);
+    assert!(rule.has_made(&state));
     let mut other = rule.clone();
     other
         .backward
         .insert("phone".to_owned(), "digits || ''".to_owned());
-    assert_eq!(made(&other).await, MadeOf::Others);
+    assert!(!other.has_made(&state));
     other = rule.clone();
     other.reject_both = true;
-    assert_eq!(made(&other).await, MadeOf::Others);
+    assert!(!other.has_made(&state));
+}
+
+/// Three pairs: one that loses, one that forward looks up, one of a flag whose backward makes something of nothing.
+async fn three() -> (TestDb, Rule) {
+    let mut rule = rule();
+    rule.old.extend(["country", "active"].map(str::to_owned));
+    rule.new.extend(["code", "status"].map(str::to_owned));
+    rule.forward.extend(map(&[
+        (
+            "code",
+            "(SELECT l.code FROM app.land l WHERE l.name = country)",
+        ),
+        ("status", "CASE WHEN active THEN 'active' ELSE 'off' END"),
+    ]));
+    rule.backward.extend(map(&[
+        (
+            "country",
+            "(SELECT l.name FROM app.land l WHERE l.code = aegis_row.code)",
+        ),
+        ("active", "coalesce(status = 'active', false)"),
+    ]));
+    let db = TestDb::empty().await;
+    db.admin.batch_execute(TABLE).await.unwrap();
+    db.admin.batch_execute(SCHEMA).await.unwrap();
+    db.admin
+        .batch_execute(
+            "CREATE TABLE app.land (name text, code text); INSERT INTO app.land VALUES ('uk', 'UK'), ('de', 'DE');
+             ALTER TABLE app.users ADD active boolean NOT NULL DEFAULT false, ADD code text, ADD status text",
+        )
+        .await
+        .unwrap();
+    make(&db.admin, &rule).await.unwrap();
+    (db, rule)
+}
+
+#[tokio::test]
+async fn a_pair_that_nobody_wrote_is_filled_by_any_write_and_by_the_backfill_also_where_backward_makes_something_of_nothing()
+ {
+    let (db, rule) = three().await;
+    db.admin
+        .batch_execute("UPDATE app.users SET name = 'Eve' WHERE id = 1")
+        .await
+        .unwrap();
+    let sql = "SELECT concat_ws('|', first_name, code, status, active) FROM app.users WHERE id = 1";
+    let row: String = db.admin.query_one(sql, &[]).await.unwrap().get(0);
+    assert_eq!(row, "Eve|UK|off|f");
+    assert_eq!(apart(&db, &rule).await, 0);
+    // Behind the trigger's back: what counts rows sees it.
+    let behind = format!(
+        "SET aegis_migrate.silent = '{CHANGE}'; UPDATE app.users SET status = NULL; RESET aegis_migrate.silent"
+    );
+    db.admin.batch_execute(&behind).await.unwrap();
+    assert_eq!(apart(&db, &rule).await, 1);
+}
+
+#[tokio::test]
+async fn a_pair_that_is_apart_takes_nothing_from_one_that_agrees() {
+    let (db, rule) = three().await;
+    let run = async |sql: &str| db.admin.batch_execute(sql).await.unwrap();
+    run("DELETE FROM app.users; INSERT INTO app.users (id, first_name, last_name, code) VALUES (2, 'Ada Mary', 'King', 'UK')").await;
+    // Of a lookup nobody is told: the pair is apart, and a later write of another one leaves both alone.
+    run("UPDATE app.land SET code = 'GB' WHERE name = 'uk'; UPDATE app.users SET phone = '7' WHERE id = 2").await;
+    assert_eq!(row(&db, 2).await, "Ada Mary King|7|Ada Mary|King|7");
+    assert_eq!(apart(&db, &rule).await, 1);
+    let carries = pinned(&db, &rule).await.sides().carries();
+    let mut changed = 0;
+    for carry in carries {
+        let sql = format!(
+            "UPDATE app.users AS aegis_row SET {} WHERE NOT {}",
+            carry.set, carry.unless
+        );
+        let silent = format!("SET aegis_migrate.silent = '{CHANGE}'");
+        db.admin.batch_execute(&silent).await.unwrap();
+        changed += db.admin.execute(&sql, &[]).await.unwrap();
+    }
+    assert_eq!((changed, apart(&db, &rule).await), (1, 0));
+    assert_eq!(row(&db, 2).await, "Ada Mary King|7|Ada Mary|King|7");
+    let code = "SELECT code FROM app.users WHERE id = 2";
+    let code: String = db.admin.query_one(code, &[]).await.unwrap().get(0);
+    assert_eq!(code, "GB");
+}
+
+#[tokio::test]
+async fn a_program_that_is_half_of_each_version_loses_nothing() {
+    let db = synced(&rule()).await;
+    let run = async |sql: &str| db.admin.batch_execute(sql).await.unwrap();
+    run("INSERT INTO app.users (id, name, digits) VALUES (9, 'Eve Old', '77')").await;
+    assert_eq!(row(&db, 9).await, "Eve Old|77|Eve|Old|77");
+    run("UPDATE app.users SET name = 'Eve Kept', digits = '78' WHERE id = 9").await;
+    assert_eq!(row(&db, 9).await, "Eve Kept|78|Eve|Kept|78");
+    // Of a new program that gives a part: what it does not give is of its side too.
+    run("INSERT INTO app.users (id, digits) VALUES (10, '5')").await;
+    assert_eq!(row(&db, 10).await, "-|5|-|-|5");
+}
+
+#[tokio::test]
+async fn a_new_value_that_forward_makes_takes_nothing_from_the_old_side_of_a_row_of_before() {
+    let db = synced(&rule()).await;
+    db.admin
+        .batch_execute("UPDATE app.users SET first_name = 'Ada' WHERE id = 1")
+        .await
+        .unwrap();
+    assert_eq!(
+        row(&db, 1).await,
+        "Ada King Lovelace|+44 555-1|Ada|Lovelace|445551"
+    );
 }
 
 #[tokio::test]

@@ -1,5 +1,5 @@
 //! `repair sync`: the trigger of a change made again, when somebody has taken it away, disabled it or put another in its place; or when
-//! it was made of other expressions than the change has now, or by an earlier release.
+//! it was made of other expressions than the change has now.
 //!
 //! Invariants: under the mutex; the statements, the account of the structure, the row of the repair and the event are one commit; what
 //! was counted before says nothing after it, since the trigger is another one then.
@@ -49,11 +49,10 @@ pub async fn sync(
     let stands = standing(set, &recorded);
     let ledger = held.who.ledger;
     let client = &mut held.session.client;
+    let otherwise = made_otherwise(client, ledger, change, &rule, &stands).await?;
     let was = match wrong_with(client, ledger, change, &rule, &stands).await? {
         Some(was) => Some(was),
-        None => made_otherwise(client, ledger, change, &rule, &stands)
-            .await?
-            .map(str::to_owned),
+        None => otherwise.map(str::to_owned),
     };
     let Some(was) = was else {
         return Err(none(
@@ -64,7 +63,17 @@ pub async fn sync(
     let (started, mut tries, mut pause) = (Instant::now(), 0, Pause::of(PAUSE));
     loop {
         tries += 1;
-        match attempt(held, change, &rule, &source, ladder, &was, reason).await {
+        match attempt(
+            held,
+            change,
+            &rule,
+            &source,
+            ladder,
+            (&was, otherwise.is_some()),
+            reason,
+        )
+        .await
+        {
             Err(RepairError::Run(RunError::Database(error)))
                 if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE) =>
             {
@@ -92,7 +101,7 @@ async fn attempt(
     rule: &Rule,
     source: &SourceFile,
     ladder: &Ladder,
-    was: &str,
+    (was, is_other): (&str, bool),
     reason: &str,
 ) -> Result<(), RepairError> {
     let who = held.who.clone();
@@ -124,6 +133,11 @@ async fn attempt(
         refused(source, transaction.batch_execute(&sql).await)?;
     }
     transaction.batch_execute("RESET ROLE").await?;
+    if is_other {
+        let id = change.id.to_string();
+        let sql = include_str!("../../sql/repair/fence_backfill.sql");
+        transaction.execute(sql, &[&id]).await?;
+    }
     let at = PhaseOf {
         id: change.id.clone(),
         phase: Phase::Expand,

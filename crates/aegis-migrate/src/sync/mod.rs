@@ -7,7 +7,7 @@
 
 use std::collections::BTreeSet;
 
-use aegis_backfill::sync::{MadeOf, Pinned, Rule};
+use aegis_backfill::sync::Rule;
 use aegis_catalog::{Difference, Key, Kind as Element, Scope, Structure, read_within};
 use tokio_postgres::{Client, GenericClient};
 
@@ -88,18 +88,7 @@ pub async fn made_otherwise(
     let Some(state) = rule.state(client).await? else {
         return Ok(None);
     };
-    let pinned = Pinned::of(client, rule, change.run_as.as_deref()).await;
-    let pinned = pinned.map_err(|source| RunError::Sync {
-        change: change.path.clone(),
-        source,
-    })?;
-    Ok(match pinned.made(&state) {
-        MadeOf::These => None,
-        MadeOf::TheseEarlier => Some(
-            "it was made by an earlier release, so each write sets all of the other side, also what it did not touch",
-        ),
-        MadeOf::Others => Some("it was made of other expressions than [sync] has now"),
-    })
+    Ok((!rule.has_made(&state)).then_some("it was made of other expressions than [sync] has now"))
 }
 
 /// What the steps made; nothing where no account is kept.

@@ -1,13 +1,15 @@
-//! Which columns an expression reads, and what follows: which columns a write leaves alone, and which columns are judged together.
+//! Which columns hang together: an expression of one reads another. Each group is kept alike by itself.
 //!
-//! Invariants: what is not known reads everything; a column is left alone only when nothing that its expression reads was written, and
-//! the row agrees without it; columns of two groups have nothing to do with each other, in either direction.
+//! Invariants: what is not known reads everything; columns of two groups have nothing to do with each other, in either direction, so that
+//! a write of one leaves the others alone, and each agrees or not by itself.
 
 use std::collections::BTreeSet;
 
-use super::{Column, Sides};
+use aegis_catalog::quote;
 
-/// Columns of both sides that hang together: an expression of one reads another.
+use super::{Column, Sides, holds};
+
+/// Columns of both sides that hang together.
 #[derive(Debug)]
 pub(super) struct Group<'a> {
     pub(super) old: Vec<&'a Column>,
@@ -15,19 +17,58 @@ pub(super) struct Group<'a> {
 }
 
 impl Group<'_> {
-    /// Both directions are there to be judged.
+    /// Both directions are there to be judged. With one alone nobody could tell what the other side has written from what is apart.
     fn is_whole(&self) -> bool {
         let computed = |side: &[&Column]| side.iter().any(|column| column.from.is_some());
         computed(&self.old) && computed(&self.new)
     }
-}
 
-impl Column {
-    /// What its expression reads, when a write of `other` may leave all of that alone; none: each write of that side is one of it.
-    pub(super) fn may_stay(&self, other: &[Self]) -> Option<&BTreeSet<String>> {
-        let reads = self.reads.as_ref().filter(|reads| !reads.is_empty())?;
-        let is_always = other.iter().all(|column| reads.contains(&column.name));
-        (self.from.is_some() && !is_always).then_some(reads)
+    /// Whether either direction holds: SQL over a row of the table AS `aegis_row`, never NULL.
+    ///
+    /// A row whose new side nobody has written is the old side's, also when backward makes of nothing what stands there: a NULL where
+    /// forward gives a value is what a later NOT NULL would stumble over.
+    pub(super) fn agrees(&self) -> String {
+        let (forward, backward) = (
+            holds(self.new.iter().copied()),
+            holds(self.old.iter().copied()),
+        );
+        format!("({forward} OR ({backward} AND NOT {}))", self.hollow())
+    }
+
+    /// Whether the new side is as nobody has written it (NULL or its default), with a NULL where forward gives a value.
+    pub(super) fn hollow(&self) -> String {
+        let unwritten = self.new.iter().map(|column| {
+            let name = quote(&column.name);
+            match &column.default {
+                None => format!("{name} IS NULL"),
+                Some(default) => format!("({name} IS NULL OR {})", column.same(&name, default)),
+            }
+        });
+        let missing = self.new.iter().filter_map(|column| {
+            let from = column.from.as_ref()?;
+            Some(format!(
+                "({} IS NULL AND ({from}) IS NOT NULL)",
+                quote(&column.name)
+            ))
+        });
+        let (unwritten, missing): (Vec<_>, Vec<_>) = (unwritten.collect(), missing.collect());
+        if missing.is_empty() {
+            return "false".to_owned();
+        }
+        format!(
+            "({} AND ({}))",
+            unwritten.join(" AND "),
+            missing.join(" OR ")
+        )
+    }
+
+    /// What an UPDATE of the table AS `aegis_row` sets to carry the old side over: `"column" = (expression), …`.
+    pub(super) fn forward_set(&self) -> String {
+        let sets = self.new.iter().filter_map(|column| {
+            let from = column.from.as_ref()?;
+            Some(format!("{} = ({from})", quote(&column.name)))
+        });
+        sets.collect::<Vec<_>>().join(", ")
     }
 }
 
@@ -51,15 +92,6 @@ pub(super) fn groups(sides: &Sides) -> Vec<Group<'_>> {
 }
 
 impl Sides {
-    /// The same, as if nobody knew what an expression reads.
-    pub(super) fn unread(&self) -> Self {
-        let mut sides = self.clone();
-        for column in sides.old.iter_mut().chain(&mut sides.new) {
-            column.reads = None;
-        }
-        sides
-    }
-
     fn group(&self, is_in: impl Fn(&Column) -> bool) -> Group<'_> {
         Group {
             old: self.old.iter().filter(|column| is_in(column)).collect(),
