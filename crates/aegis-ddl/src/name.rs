@@ -23,6 +23,17 @@ impl QualifiedName {
         }
     }
 
+    /// The table of a column's path, as `"My Schema".t.c`.
+    pub(crate) fn read_table_of(text: &str) -> Self {
+        let mut parts = split(text);
+        parts.pop();
+        let name = parts.pop().unwrap_or_default();
+        Self {
+            schema: parts.pop(),
+            name,
+        }
+    }
+
     /// In the schema that search_path names first.
     pub fn resolve(&self, schema: &str) -> Name {
         Name::new(self.schema.as_deref().unwrap_or(schema), &self.name)

@@ -34,9 +34,21 @@ pub struct Statement {
     /// Relations whose rows are all read: by a SELECT, or to be copied by CREATE TABLE AS or CREATE MATERIALIZED VIEW.
     #[serde(skip)]
     pub(crate) scans: Vec<crate::QualifiedName>,
+    /// What CREATE SEQUENCE or ALTER SEQUENCE says.
+    #[serde(skip)]
+    pub(crate) sequence: SequenceOptions,
     /// Its tokens with one space between: what hashes and comparisons take.
     #[serde(skip)]
     pub(crate) plain: String,
+}
+
+/// Options of a sequence that more than its next number hangs on.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct SequenceOptions {
+    /// The table whose column owns it.
+    pub(crate) owned_by: Option<crate::QualifiedName>,
+    /// RESTART without a number, or with its first one.
+    pub(crate) restarts: bool,
 }
 
 impl Statement {

@@ -104,6 +104,11 @@ impl Boundaries {
         turn(statement) == Some(Turn::TakesBack)
     }
 
+    /// Whether a transaction ends here.
+    pub(super) fn ends(statement: &Statement) -> bool {
+        matches!(turn(statement), Some(Turn::Ends | Turn::TakesBack))
+    }
+
     /// BEGIN and COMMIT in a file.
     fn control(&self, statement: &Statement, what: &str, found: &mut Found) {
         let rule = "transaction-in-file";

@@ -142,9 +142,10 @@ fn judged(before: &[(&[SourceFile], &str)], files: &[SourceFile], context: &Cont
 /// Judges files one after another; the world knows what they did afterwards.
 fn verdicts_of(world: &mut World<'_>, files: &[SourceFile], context: &Context<'_>) -> Vec<Verdict> {
     let mut verdicts = Vec::new();
-    let mut transaction = 0;
     for file in files {
-        transaction += 1;
+        world.ends_transaction();
+        world.transaction += 1;
+        world.begins_contract(matches!(file.phase, Some(Phase::Tighten | Phase::Contract)));
         if file.phase.is_none() {
             // Of a plain folder each file is deployed by itself.
             world.deploys();
@@ -165,7 +166,7 @@ fn verdicts_of(world: &mut World<'_>, files: &[SourceFile], context: &Context<'_
         } else {
             Level::Warning
         };
-        let mut boundaries = files::Boundaries::new(file, transaction);
+        let mut boundaries = files::Boundaries::new(file, world.transaction);
         let mut before = None;
         for statement in &file.script.statements {
             let at = boundaries.of(statement);
@@ -183,13 +184,16 @@ fn verdicts_of(world: &mut World<'_>, files: &[SourceFile], context: &Context<'_
             statement_of(world, statement, at, false, &mut found);
             twice::judge(world, statement, sure, &mut found);
             boundaries.judge(world, statement, &mut found);
+            if files::Boundaries::ends(statement) {
+                world.ends_transaction();
+            }
             world.passed_names(statement, !found.unread.is_empty());
             for made in again::made_by(std::slice::from_ref(statement), world).keys() {
                 world.passed(made);
             }
             verdicts.push(finish(file, statement, found, context));
         }
-        transaction = boundaries.last();
+        world.transaction = boundaries.last();
     }
     verdicts
 }

@@ -215,7 +215,7 @@ pub(super) fn judge(
         Form::CreateSequence { name } => world.made(name),
         Form::AlterSequence { name } => {
             if world.is_live(name) {
-                sequence(name, &statement.plain, found);
+                sequence(name, statement, found);
             }
         }
         Form::Revoke => rights::revoke(world, &statement.plain, found),
@@ -223,8 +223,8 @@ pub(super) fn judge(
         Form::Set {
             name,
             value: Some(schema),
-            ..
-        } if name == "search_path" => world.searches(schema),
+            local,
+        } if name == "search_path" => world.searches(schema, *local),
         Form::Set { name, .. } if name == "session_replication_role" => {
             session::replication_role(world, &statement.plain, found);
         }
@@ -357,8 +357,9 @@ pub(super) fn says_if_not_exists(plain: &str) -> bool {
 }
 
 /// ALTER SEQUENCE: where it goes on, and how far.
-fn sequence(name: &QualifiedName, plain: &str, found: &mut Found) {
-    let words: Vec<String> = plain
+fn sequence(name: &QualifiedName, statement: &Statement, found: &mut Found) {
+    let words: Vec<String> = statement
+        .plain
         .split_whitespace()
         .map(str::to_ascii_uppercase)
         .collect();
@@ -366,7 +367,7 @@ fn sequence(name: &QualifiedName, plain: &str, found: &mut Found) {
         let at = words.iter().rposition(|one| one == word)?;
         Some(words.get(at + 1).map_or("", String::as_str))
     };
-    if crate::read::starts_again(plain) {
+    if statement.sequence.restarts {
         found.push(
             "identity-change",
             Class::D,

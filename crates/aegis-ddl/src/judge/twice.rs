@@ -17,7 +17,7 @@ use crate::statement::Statement;
 /// Something that a statement makes.
 struct Made {
     thing: Thing,
-    /// The table whose index it is.
+    /// The table with which it goes: whose index, partition or own sequence it is.
     of: Option<Name>,
     /// IF NOT EXISTS, OR REPLACE: one that is there is no failure.
     lenient: bool,
@@ -25,12 +25,26 @@ struct Made {
 
 /// One statement that stands by itself, after it was judged.
 pub(super) fn judge(world: &mut World<'_>, statement: &Statement, sure: Level, found: &mut Found) {
-    if forgets(world, statement, found) {
+    if world.is_contract() {
+        late(world, statement);
+    }
+    if sets_path(statement) {
+        world.searches_unread();
+        world.forgets_what_stands();
+    }
+    if forgets(world, statement, found) || !world.knows_its_path() {
         world.forgets_what_stands();
         return;
     }
     take_away(world, statement);
+    let is_of_session = is_temporary(statement);
     for made in made_by(world, statement) {
+        if let (Thing::Relation(name), true) = (&made.thing, is_of_session) {
+            world.made_temporary(name.clone());
+        }
+        if is_of_session || world.is_temporary(&made.thing, made.of.as_ref()) {
+            continue;
+        }
         let stands = world.stands(&made.thing);
         if let (Some(same_file), false) = (stands, made.lenient) {
             let (what, code) = made.thing.told();
@@ -43,10 +57,77 @@ pub(super) fn judge(world: &mut World<'_>, statement: &Statement, sure: Level, f
                 format!("{what} was made before, and the server refuses a second one ({code})"),
             );
         }
-        if stands.is_none() || !made.lenient {
+        if stands.is_none() && world.waits_for_contract(&made.thing) {
+            until_contract(&made, found);
+        }
+        // A shell announces the type that is made then.
+        let announces = matches!(made.thing, Thing::Type(_)) && is_shell(statement);
+        if !announces && (stands.is_none() || !made.lenient) {
             world.made_thing(made.thing, made.of);
         }
     }
+}
+
+/// What a contract takes away: changes that were written later may run before it.
+fn late(world: &mut World<'_>, statement: &Statement) {
+    match &statement.form {
+        Form::Drop {
+            kind, names, on, ..
+        } => {
+            for name in names {
+                let thing = thing_of(world, *kind, name, on.as_ref());
+                world.stays_until_contract(thing);
+            }
+        }
+        Form::AlterTable { table, actions } => {
+            let table = world.name(table);
+            for action in actions {
+                let thing = match action {
+                    Action::DropColumn { column, .. } => {
+                        Thing::Column(table.clone(), column.clone())
+                    }
+                    Action::DropConstraint { constraint, .. } => {
+                        Thing::Constraint(table.clone(), constraint.clone())
+                    }
+                    _ => continue,
+                };
+                world.stays_until_contract(thing);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Nobody knows here whether the contract ran: it is only to be known.
+fn until_contract(made: &Made, found: &mut Found) {
+    let (what, code) = made.thing.told();
+    let said = if made.lenient {
+        format!(
+            "{what} is there until the contract of an earlier change takes it away, and is not made anew before"
+        )
+    } else {
+        format!(
+            "{what} is there until the contract of an earlier change takes it away, and the server refuses a second one before ({code})"
+        )
+    };
+    found.push_unless(
+        "already-there",
+        Class::E,
+        Level::Notice,
+        said,
+        "that contract ran",
+    );
+}
+
+/// Whether it sets search_path by a function. An empty one, as pg_dump writes it, lets no name stand without its schema.
+fn sets_path(statement: &Statement) -> bool {
+    let Form::Select { calls, .. } = &statement.form else {
+        return false;
+    };
+    let lower = statement.plain.to_ascii_lowercase();
+    calls.iter().any(|call| call.name == "set_config")
+        && lower.contains("search_path")
+        && !lower.contains("set_config('search_path', '', ")
 }
 
 /// Whether things may be gone or moved after it that nobody can name.
@@ -62,7 +143,11 @@ fn forgets(world: &World<'_>, statement: &Statement, found: &Found) -> bool {
             what.starts_with("ROLLBACK") || what.starts_with("ABORT")
         }
         Form::Drop { kind, cascade, .. } => {
-            *cascade || matches!(kind, ObjectKind::Schema | ObjectKind::Extension)
+            *cascade
+                || matches!(
+                    kind,
+                    ObjectKind::Schema | ObjectKind::Extension | ObjectKind::Other
+                )
         }
         Form::Rename { kind, .. } => *kind == ObjectKind::Schema,
         Form::AlterTable { actions, .. } => actions.iter().any(|action| {
@@ -92,6 +177,19 @@ fn take_away(world: &mut World<'_>, statement: &Statement) {
                 take_one(world, ObjectKind::Index, index, None);
             }
         }
+        // Its other name is not read, nor which one it had.
+        Form::Rename {
+            kind: ObjectKind::Trigger | ObjectKind::Policy,
+            on: Some(table),
+            ..
+        }
+        | Form::AlterPolicy { table } => {
+            let table = world.name(table);
+            world.took_triggers_and_policies(&table);
+        }
+        Form::AlterSequence { name } if statement.sequence.owned_by.is_some() => {
+            take_one(world, ObjectKind::Sequence, name, None);
+        }
         Form::Rename { kind, name, on } => take_one(world, *kind, name, on.as_ref()),
         Form::SetSchema { kind, name } => take_one(world, *kind, name, None),
         Form::AlterTable { table, actions } => {
@@ -109,13 +207,22 @@ fn take_one(
     name: &QualifiedName,
     on: Option<&QualifiedName>,
 ) {
-    let thing = match (kind, on) {
+    let thing = thing_of(world, kind, name, on);
+    world.took(&thing);
+}
+
+fn thing_of(
+    world: &World<'_>,
+    kind: ObjectKind,
+    name: &QualifiedName,
+    on: Option<&QualifiedName>,
+) -> Thing {
+    match (kind, on) {
         (ObjectKind::Trigger, Some(on)) => Thing::Trigger(world.name(on), name.name.clone()),
         (ObjectKind::Policy, Some(on)) => Thing::Policy(world.name(on), name.name.clone()),
         (ObjectKind::Type | ObjectKind::Domain, _) => Thing::Type(world.name(name)),
         _ => Thing::Relation(world.name(name)),
-    };
-    world.took(&thing);
+    }
 }
 
 fn take_action(world: &mut World<'_>, table: &QualifiedName, action: &Action) {
@@ -148,6 +255,10 @@ fn take_action(world: &mut World<'_>, table: &QualifiedName, action: &Action) {
                 world.took(&Thing::Relation(Name::new(name.schema, index.clone())));
             }
         }
+        Action::AttachPartition { partition, .. } => {
+            let partition = Thing::Relation(world.name(partition));
+            world.goes_with(&partition, name);
+        }
         Action::SetSchema => world.took(&Thing::Relation(name)),
         _ => {}
     }
@@ -161,14 +272,19 @@ fn made_by(world: &mut World<'_>, statement: &Statement) -> Vec<Made> {
         lenient,
     };
     let if_not_exists = super::objects::says_if_not_exists(&statement.plain);
-    if is_temporary(statement) {
-        return Vec::new();
-    }
     match &statement.form {
         Form::CreateTable(table) => of_table(world, table),
-        Form::CreateTableAs { table: name }
-        | Form::CreateMaterializedView { view: name, .. }
-        | Form::CreateSequence { name } => vec![relation(world, name, if_not_exists)],
+        Form::CreateTableAs { table: name } | Form::CreateMaterializedView { view: name, .. } => {
+            vec![relation(world, name, if_not_exists)]
+        }
+        Form::CreateSequence { name } => vec![Made {
+            of: statement
+                .sequence
+                .owned_by
+                .as_ref()
+                .map(|of| world.name(of)),
+            ..relation(world, name, if_not_exists)
+        }],
         Form::CreateView { view, replace, .. } => vec![relation(world, view, *replace)],
         Form::CreateIndex(index) => index.index.as_ref().map_or_else(Vec::new, |name| {
             let table = world.name(&index.table);
@@ -207,6 +323,13 @@ fn made_by(world: &mut World<'_>, statement: &Statement) -> Vec<Made> {
     }
 }
 
+/// CREATE TYPE with a name and nothing more.
+fn is_shell(statement: &Statement) -> bool {
+    let text = crate::read::pieces::outside_of_strings(&statement.plain);
+    let is_type = matches!(statement.form, Form::CreateType { .. });
+    is_type && !text.contains('(') && !text.contains(" AS ")
+}
+
 fn plain(thing: Thing) -> Vec<Made> {
     vec![Made {
         thing,
@@ -219,7 +342,7 @@ fn of_table(world: &World<'_>, table: &CreateTable) -> Vec<Made> {
     let name = world.name(&table.table);
     let mut made = vec![Made {
         thing: Thing::Relation(name.clone()),
-        of: None,
+        of: table.partition_of.as_ref().map(|parent| world.name(parent)),
         lenient: table.if_not_exists,
     }];
     if table.if_not_exists {
@@ -258,6 +381,10 @@ fn of_action(world: &mut World<'_>, table: &QualifiedName, action: &Action) -> V
         Action::RenameColumn { to, .. } => plain(Thing::Column(name, to.clone())),
         Action::RenameTable { to } => {
             let to = Name::new(name.schema.clone(), &**to);
+            if world.is_temporary(&Thing::Relation(name.clone()), None) {
+                world.made_temporary(to);
+                return Vec::new();
+            }
             if world.stands(&Thing::Relation(to.clone())).is_some() {
                 return plain(Thing::Relation(to));
             }

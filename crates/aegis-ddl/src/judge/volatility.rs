@@ -65,6 +65,15 @@ const OF_THE_MOMENT: &[&str] = &[
     "transaction_timestamp",
 ];
 
+/// Those that stand without brackets: the others are columns then.
+const WITHOUT_BRACKETS: &[&str] = &[
+    "current_date",
+    "current_time",
+    "current_timestamp",
+    "localtime",
+    "localtimestamp",
+];
+
 /// What an expression calls or names that has another value at another time: a volatile function of the server or of a usual
 /// extension, or a clock. None: it has none, or nobody knows.
 pub fn volatile_call(expression: &str) -> Option<String> {
@@ -84,14 +93,20 @@ pub fn volatile_call(expression: &str) -> Option<String> {
     }
     // Words of the language, without brackets.
     let text = crate::read::pieces::outside_of_strings(&statement.plain);
-    let mut words = text.split(|one: char| !one.is_alphanumeric() && one != '_');
-    words
-        .find(|word| {
-            let word = word.to_ascii_lowercase();
-            word.contains('_') && OF_THE_MOMENT.contains(&word.as_str())
-                || word.starts_with("localtime")
-        })
-        .map(str::to_owned)
+    let is_of_word = |one: char| one.is_alphanumeric() || matches!(one, '_' | '$');
+    // Behind a dot even these are columns.
+    let mut before = "";
+    for word in text.split_inclusive(|one| !is_of_word(one)) {
+        let name = word.trim_end_matches(|one| !is_of_word(one));
+        let is_clock = WITHOUT_BRACKETS.contains(&name.to_ascii_lowercase().as_str());
+        if is_clock && before != "." {
+            return Some(name.to_owned());
+        }
+        if !word.trim().is_empty() {
+            before = word.trim();
+        }
+    }
+    None
 }
 
 /// What is known of a default's volatility.

@@ -7,10 +7,9 @@ mod dynamic;
 mod other;
 pub(crate) mod pieces;
 mod rows;
+mod sequence;
 mod table;
 mod tree;
-
-pub(crate) use table::starts_again;
 
 use squawk_syntax::SyntaxNode;
 use squawk_syntax::ast::SourceFile;
@@ -90,6 +89,7 @@ fn statement_on(
         form: other::form(node),
         with: rows::with(node, sql),
         scans: rows::scanned(node),
+        sequence: sequence::options(node),
         plain,
     })
 }

@@ -82,9 +82,8 @@ pub(super) fn form(node: &SyntaxNode) -> Form {
             into: rows::target(node),
             source: rows::source(node),
             gives: rows::gives(node),
-            overrides: tree::text(node)
-                .to_ascii_lowercase()
-                .contains(" overriding "),
+            overrides: tree::has(node, K::OVERRIDING_SYSTEM_VALUE)
+                || tree::has(node, K::OVERRIDING_USER_VALUE),
         },
         K::UPDATE => Form::Update {
             table: rows::target(node),

@@ -28,7 +28,7 @@ fn ctes(node: &SyntaxNode) -> impl Iterator<Item = SyntaxNode> {
 }
 
 /// Relations that the query of CREATE TABLE AS or CREATE MATERIALIZED VIEW reads, and those of a SELECT that says of no row that it does
-/// not want it.
+/// not want it. EXISTS wants one row, and min and max may find theirs at an end of an index.
 pub(super) fn scanned(node: &SyntaxNode) -> Vec<QualifiedName> {
     let copies = matches!(
         node.kind(),
@@ -50,6 +50,7 @@ pub(super) fn scanned(node: &SyntaxNode) -> Vec<QualifiedName> {
         .collect();
     node.descendants()
         .filter(|inside| matches!(inside.kind(), K::RELATION_FROM_ITEM | K::TABLE))
+        .filter(|inside| !wants_few(inside, node))
         .map(|inside| tree::name(&inside))
         .filter(|name| name.schema.is_some() || !named.contains(&name.name))
         .filter(|name| {
@@ -61,6 +62,70 @@ pub(super) fn scanned(node: &SyntaxNode) -> Vec<QualifiedName> {
                     .is_some_and(|schema| of_server.contains(&schema))
         })
         .collect()
+}
+
+/// Whether a relation stands below EXISTS, or its query asks for nothing but its smallest or largest value.
+fn wants_few(item: &SyntaxNode, statement: &SyntaxNode) -> bool {
+    let is_below_exists = item
+        .ancestors()
+        .take_while(|above| above != statement)
+        .any(|above| above.kind() == K::EXISTS_FN);
+    let query = || item.ancestors().find(|above| above.kind() == K::SELECT);
+    is_below_exists || query().is_some_and(|select| asks_for_an_end(&select))
+}
+
+/// `SELECT max(id) FROM t`, also inside of functions of one value; no other aggregate, one relation, no GROUP BY.
+fn asks_for_an_end(select: &SyntaxNode) -> bool {
+    let has_one = tree::child(select, K::FROM_CLAUSE).is_some_and(|from| {
+        let mut items = from.children();
+        items
+            .next()
+            .is_some_and(|one| one.kind() == K::RELATION_FROM_ITEM)
+            && items.next().is_none()
+    });
+    let Some(list) = tree::child(select, K::SELECT_CLAUSE) else {
+        return false;
+    };
+    if !has_one || tree::has(select, K::GROUP_BY_CLAUSE) {
+        return false;
+    }
+    let mut ends = 0;
+    for call in list.descendants().filter(|one| one.kind() == K::CALL_EXPR) {
+        match callee(&call).as_str() {
+            "min" | "max" if of_a_column(&call) && !tree::has(&call, K::OVER_CLAUSE) => ends += 1,
+            "coalesce"
+            | "greatest"
+            | "least"
+            | "nullif"
+            | "nextval"
+            | "setval"
+            | "pg_get_serial_sequence" => {}
+            _ => return false,
+        }
+    }
+    ends > 0
+}
+
+fn callee(call: &SyntaxNode) -> String {
+    let text = call
+        .children()
+        .next()
+        .map_or_else(String::new, |of| tree::text(&of));
+    let name = text.split('(').next().unwrap_or_default();
+    name.trim().to_ascii_lowercase()
+}
+
+/// Whether a call's only argument is a column.
+fn of_a_column(call: &SyntaxNode) -> bool {
+    let arguments: Vec<SyntaxNode> =
+        tree::child(call, K::ARG_LIST).map_or_else(Vec::new, |list| list.children().collect());
+    let [argument] = arguments.as_slice() else {
+        return false;
+    };
+    argument
+        .children()
+        .next()
+        .is_some_and(|one| is_column(&one))
 }
 
 /// The columns of CREATE VIEW; none when one of them does not stand there (`*`, an expression without a name, UNION).
@@ -123,7 +188,15 @@ pub(super) fn gives(insert: &SyntaxNode) -> Vec<String> {
 /// Columns that SET gives another value than DEFAULT.
 pub(super) fn sets(node: &SyntaxNode) -> Vec<String> {
     let mut given = Vec::new();
-    for set in node.descendants() {
+    // What a WITH sets is of its own tables.
+    let is_own = |set: &SyntaxNode| {
+        let mut above = set.ancestors().take_while(|above| above != node);
+        !above.any(|above| above.kind() == K::WITH_CLAUSE)
+    };
+    let clauses = node
+        .descendants()
+        .filter(|set| matches!(set.kind(), K::SET_SINGLE_COLUMN | K::SET_MULTIPLE_COLUMNS));
+    for set in clauses.filter(is_own) {
         match set.kind() {
             K::SET_SINGLE_COLUMN if !set.last_child().is_some_and(|value| is_default(&value)) => {
                 let target = tree::child(&set, K::COLUMN_TARGET);

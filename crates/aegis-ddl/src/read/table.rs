@@ -2,7 +2,7 @@
 
 use squawk_syntax::{SyntaxKind as K, SyntaxNode};
 
-use super::{check, tree};
+use super::{check, sequence, tree};
 use crate::form::{
     Action, Column, Constraint, ConstraintKind, CreateTable, Form, Generated, IdentityChange,
     Reference,
@@ -154,7 +154,7 @@ fn action(node: &SyntaxNode) -> Action {
         K::ALTER_CONSTRAINT => Action::AlterConstraint {
             constraint: constraint(),
             enforced: {
-                let text = tree::text(node).to_ascii_lowercase();
+                let text = tree::text_after(node, K::CONSTRAINT_NAME_REF).to_ascii_lowercase();
                 text.contains("enforced") && !text.contains("not enforced")
             },
         },
@@ -173,7 +173,7 @@ fn action(node: &SyntaxNode) -> Action {
             partition: tree::name(node),
             concurrently: tree::has(node, K::DETACH_CONCURRENTLY)
                 || tree::has_token(node, K::CONCURRENTLY_KW),
-            finalize: tree::text(node).to_ascii_lowercase().ends_with("finalize"),
+            finalize: tree::has(node, K::DETACH_FINALIZE),
         },
         K::INHERIT_TABLE => Action::Inherit {
             parent: tree::name(node),
@@ -193,7 +193,8 @@ fn action(node: &SyntaxNode) -> Action {
         K::FORCE_RLS => Action::ForceRowSecurity,
         K::DISABLE_RLS | K::NO_FORCE_RLS => Action::DisableRowSecurity,
         K::REPLICA_IDENTITY => Action::ReplicaIdentity {
-            nothing: last_word(node) == "nothing",
+            // Behind USING INDEX it is an index.
+            nothing: tree::words(node, 4) == "REPLICA IDENTITY NOTHING",
         },
         K::SET_LOGGED => Action::SetLogged { logged: true },
         K::SET_UNLOGGED => Action::SetLogged { logged: false },
@@ -272,7 +273,7 @@ fn alter_column(node: &SyntaxNode) -> Action {
         K::DROP_NOT_NULL => Action::DropNotNull { column },
         K::ADD_GENERATED => Action::AddIdentity {
             column,
-            always: says_always(&change),
+            always: tree::below(&change, K::GENERATED_ALWAYS).is_some(),
         },
         K::DROP_IDENTITY | K::SET_GENERATED_OPTIONS | K::SET_GENERATED | K::RESTART => {
             Action::ChangeIdentity {
@@ -290,43 +291,20 @@ fn alter_column(node: &SyntaxNode) -> Action {
     }
 }
 
-fn says_always(node: &SyntaxNode) -> bool {
-    let text = tree::text(node).to_ascii_lowercase();
-    text.split_whitespace().any(|word| word == "always")
-}
-
 /// SET GENERATED and RESTART stand beside one another in one clause.
 fn identity_change(node: &SyntaxNode) -> IdentityChange {
     let has = |kind| tree::below(node, kind).is_some();
     if has(K::DROP_IDENTITY) {
         return IdentityChange::Dropped;
     }
-    if says_always(node) {
+    if has(K::GENERATED_ALWAYS) {
         return IdentityChange::Always;
     }
-    let text = tree::text(node);
-    if starts_again(&text) {
+    if sequence::starts_again(node) {
         IdentityChange::FromTheStart
     } else {
         IdentityChange::Other
     }
-}
-
-/// RESTART without a number, or with the one that a sequence begins with.
-pub(crate) fn starts_again(text: &str) -> bool {
-    let words: Vec<String> = text
-        .split_whitespace()
-        .map(|word| word.trim_end_matches(';').to_ascii_lowercase())
-        .collect();
-    let Some(at) = words.iter().rposition(|word| word == "restart") else {
-        return false;
-    };
-    let rest = &words[at + 1..];
-    let number = match rest.first().map(String::as_str) {
-        Some("with") => rest.get(1),
-        other => other.and(rest.first()),
-    };
-    number.is_none_or(|one| one.parse::<i64>().map_or(true, |one| one == 1))
 }
 
 /// `USING column::type`, the type that it is set to: what the server does without USING too.
@@ -377,13 +355,10 @@ fn column(node: &SyntaxNode) -> Column {
                     .map(|inside| tree::expression(&inside));
             }
             K::GENERATED_CONSTRAINT => {
-                let text = tree::text(&clause).to_ascii_lowercase();
-                if text.contains("identity") && !text.contains(" stored") {
+                if let Some(identity) = tree::child(&clause, K::GENERATED_IDENTITY) {
                     column.identity = true;
-                    column.always = text.contains(" always ");
-                } else if tree::below(&clause, K::GENERATED_STORED).is_some()
-                    && text.ends_with("stored")
-                {
+                    column.always = tree::has(&identity, K::GENERATED_ALWAYS);
+                } else if tree::text(&clause).to_ascii_lowercase().ends_with("stored") {
                     column.generated = Some(Generated::Stored);
                 } else {
                     column.generated = Some(Generated::Virtual);
@@ -413,9 +388,7 @@ fn referenced(node: &SyntaxNode) -> Reference {
         table: tree::child(node, K::TABLE_NAME_REF)
             .map_or_else(|| tree::name(node), |at| tree::name(&at)),
         columns: columns.collect(),
-        period: tree::text(node)
-            .split_whitespace()
-            .any(|word| word.trim_start_matches('(').eq_ignore_ascii_case("period")),
+        period: tree::below(node, K::PERIOD_COLUMN).is_some(),
     }
 }
 

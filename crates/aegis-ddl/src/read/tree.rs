@@ -47,6 +47,25 @@ pub(super) fn text(node: &SyntaxNode) -> String {
     text
 }
 
+/// The text behind the first child of this kind.
+pub(super) fn text_after(node: &SyntaxNode, kind: SyntaxKind) -> String {
+    let mut parts = Vec::new();
+    let mut next = child(node, kind).and_then(|child| child.next_sibling_or_token());
+    while let Some(element) = next {
+        match &element {
+            SyntaxElement::Node(inside) => parts.push(text(inside)),
+            SyntaxElement::Token(token)
+                if !matches!(token.kind(), SyntaxKind::WHITESPACE | SyntaxKind::COMMENT) =>
+            {
+                parts.push(token.text().to_owned());
+            }
+            SyntaxElement::Token(_) => {}
+        }
+        next = element.next_sibling_or_token();
+    }
+    parts.join(" ")
+}
+
 /// A comparison's sides, and what stands between in lower case. Only its own tokens are looked at: a chain of thousands is read level
 /// by level, and each level must not read all below it.
 pub(super) fn sides(node: &SyntaxNode) -> Option<(SyntaxNode, String, SyntaxNode)> {

@@ -18,3 +18,4 @@ mod plain;
 mod reading;
 mod real;
 mod sets;
+mod silent;

@@ -1,6 +1,6 @@
 //! Sets of files: phases, overrides, what is not live.
 
-use aegis_ddl::{Class, Compatible, Context, Phase, Report, SourceFile, judge, read};
+use aegis_ddl::{Class, Compatible, Context, Phase, Report, SourceFile, judge, judge_after, read};
 
 fn judged(files: &[(&str, Phase)], compatible: &[(&str, &str)]) -> Report {
     let files: Vec<_> = files
@@ -358,4 +358,112 @@ fn a_table_that_a_change_makes_unless_it_is_there_is_new_until_a_catalog_says_ot
     );
     assert_eq!(class(sql, Some(&without)).class, Class::A);
     assert_eq!(class(sql, Some(&with)).class, Class::B);
+}
+
+/// What is said of the last of two changes, each with one file.
+fn after(first: (&str, Phase), second: (&str, Phase), atomic: bool) -> Report {
+    let file = |(sql, phase): (&str, Phase)| SourceFile {
+        path: format!("{phase:?}.sql"),
+        script: read(sql).unwrap(),
+        phase: Some(phase),
+        atomic: Some(atomic),
+        proven: false,
+    };
+    let context = Context {
+        server: 18,
+        catalog: None,
+        schema: "app",
+        fresh: false,
+        compatible: &[],
+    };
+    judge_after(&[(&[file(first)], "app")], &[file(second)], &context)
+}
+
+fn says(report: &Report, rule: &str) -> bool {
+    let mut findings = report.verdicts.iter().flat_map(|one| &one.findings);
+    findings.any(|one| one.rule == rule)
+}
+
+#[test]
+fn a_change_does_not_run_in_the_transaction_of_the_change_before_it() {
+    let value = "ALTER TYPE mood ADD VALUE 'ok'";
+    let used = "INSERT INTO t (id, m) VALUES (1, 'ok')";
+    let check = "ALTER TABLE t ADD CONSTRAINT c CHECK (a > 0) NOT VALID";
+    let validate = "ALTER TABLE t VALIDATE CONSTRAINT c";
+    for atomic in [false, true] {
+        let report = after((value, Phase::Expand), (used, Phase::Migrate), atomic);
+        assert!(!says(&report, "use-of-new-enum-value"), "{report:#?}");
+        let report = after((check, Phase::Expand), (validate, Phase::Migrate), atomic);
+        assert!(
+            !says(&report, "validate-in-same-transaction"),
+            "{report:#?}"
+        );
+    }
+    let together = format!("{check}; {validate}");
+    let report = after((value, Phase::Expand), (&together, Phase::Migrate), true);
+    assert!(says(&report, "validate-in-same-transaction"), "{report:#?}");
+}
+
+#[test]
+fn what_the_contract_of_an_earlier_change_takes_away_is_there_until_then() {
+    for (taken, made) in [
+        (
+            "ALTER TABLE users DROP COLUMN name",
+            "ALTER TABLE users ADD COLUMN name text",
+        ),
+        (
+            "ALTER TABLE users DROP COLUMN name",
+            "ALTER TABLE users ADD COLUMN IF NOT EXISTS name text",
+        ),
+        ("DROP TABLE old_users", "CREATE TABLE old_users (id bigint)"),
+        ("DROP VIEW v", "CREATE OR REPLACE VIEW v AS SELECT 1 AS a"),
+    ] {
+        let of = |phase| after((taken, phase), (made, Phase::Expand), false);
+        let report = of(Phase::Contract);
+        let told: Vec<_> = report.verdicts[0]
+            .findings
+            .iter()
+            .filter(|one| one.rule == "already-there")
+            .collect();
+        assert_eq!(told.len(), 1, "{report:#?}");
+        assert!(told[0].unless.is_some(), "{told:?}");
+        // Nobody knows here whether it ran already: it does not count.
+        assert_eq!(told[0].level, aegis_ddl::Level::Notice);
+    }
+    // The same change takes it away and makes another: in order.
+    let both = "ALTER TABLE users DROP COLUMN name; ALTER TABLE users ADD COLUMN name int";
+    let report = judged(&[(both, Phase::Contract)], &[]);
+    assert!(!says(&report, "already-there"), "{report:#?}");
+}
+
+#[test]
+fn a_catalog_without_it_says_that_the_contract_ran() {
+    use aegis_catalog::Catalog;
+    let file = |sql, phase| SourceFile {
+        path: format!("{phase:?}.sql"),
+        script: read(sql).unwrap(),
+        phase: Some(phase),
+        atomic: Some(false),
+        proven: false,
+    };
+    let empty = Catalog::default();
+    let context = Context {
+        server: 18,
+        catalog: Some(&empty),
+        schema: "app",
+        fresh: false,
+        compatible: &[],
+    };
+    let first = [file("DROP TABLE old_users", Phase::Contract)];
+    let second = [file("CREATE TABLE old_users (id bigint)", Phase::Expand)];
+    let report = judge_after(&[(&first, "app")], &second, &context);
+    assert!(!says(&report, "already-there"), "{report:#?}");
+    // One that runs in order takes it away for sure.
+    let third = [file("DROP TABLE old_users", Phase::Migrate)];
+    let bare = Context {
+        catalog: None,
+        ..context
+    };
+    let report = judge_after(&[(&first, "app"), (&third, "app")], &second, &bare);
+    assert!(!says(&report, "already-there"), "{report:#?}");
 }

@@ -34,3 +34,23 @@ fn a_table_of_an_earlier_change_is_there_whatever_if_not_exists_says() {
         "CREATE TABLE IF NOT EXISTS foo (id bigint, a int);\n"
     ));
 }
+
+#[test]
+fn the_contract_of_an_earlier_change_has_perhaps_not_run_when_the_next_one_expands() {
+    let again = "ALTER TABLE users ADD COLUMN name text;\n";
+    let after = "20261129T1031_name_again";
+    let place = change(Folder::split(), after, again, None).on_disk();
+    let input = Input {
+        path: place.path().to_path_buf(),
+        tool: None,
+        schema: "public".to_owned(),
+    };
+    let known = Known {
+        server: 18,
+        catalog: None,
+    };
+    let judged = lint(&read(&input, None).unwrap(), known);
+    let one = judged.iter().find(|one| one.file.contains(after)).unwrap();
+    assert!(one.rules.contains(&"already-there"), "{one:?}");
+    assert!(one.passes, "{one:?}");
+}

@@ -4,6 +4,7 @@
 mod domains;
 mod indexes;
 mod keys;
+mod path;
 mod proofs;
 mod said;
 mod standing;
@@ -26,7 +27,7 @@ pub(in crate::judge) struct World<'a> {
     pub(in crate::judge) catalog: Option<&'a Catalog>,
     pub(in crate::judge) server: u32,
     /// What search_path names first.
-    schema: String,
+    path: path::SearchPath,
     /// What the files are judged with.
     schema_at_first: &'a str,
     pub(in crate::judge) fresh: bool,
@@ -39,6 +40,8 @@ pub(in crate::judge) struct World<'a> {
     dropped: BTreeSet<(Name, String)>,
     /// Columns that the set let be NULL again.
     nullable: BTreeSet<(Name, String)>,
+    /// The last transaction: over all changes, as what they did is known by its transaction.
+    pub(in crate::judge) transaction: usize,
     /// Enum values that the set added, with their transaction.
     values: Vec<(Name, String, usize)>,
     /// Relations that the set dropped.
@@ -208,7 +211,7 @@ impl<'a> World<'a> {
         Self {
             catalog,
             server,
-            schema: schema.to_owned(),
+            path: path::SearchPath::new(schema),
             schema_at_first: schema,
             fresh,
             new: BTreeSet::new(),
@@ -216,6 +219,7 @@ impl<'a> World<'a> {
             proven: BTreeSet::new(),
             dropped: BTreeSet::new(),
             nullable: BTreeSet::new(),
+            transaction: 0,
             values: Vec::new(),
             gone: BTreeSet::new(),
             new_types: BTreeSet::new(),
@@ -257,20 +261,13 @@ impl<'a> World<'a> {
         self.added_empty.clear();
         self.perhaps.clear();
         self.new_schemas.clear();
-        self.schema = self.schema_at_first.to_owned();
+        self.path = path::SearchPath::new(self.schema_at_first);
     }
 
     /// A change is deployed: its unqualified names are of its schema.
     pub(in crate::judge) fn deploys_in(&mut self, schema: &str) {
         self.deploys();
-        schema.clone_into(&mut self.schema);
-    }
-
-    /// SET search_path.
-    pub(in crate::judge) fn searches(&mut self, schema: &str) {
-        if schema != "$user" {
-            schema.clone_into(&mut self.schema);
-        }
+        self.path = path::SearchPath::new(schema);
     }
 
     /// A file begins: what its statements make.
@@ -454,7 +451,7 @@ impl<'a> World<'a> {
     }
 
     pub(in crate::judge) fn name(&self, name: &QualifiedName) -> Name {
-        name.resolve(&self.schema)
+        name.resolve(self.path.first())
     }
 
     /// Whether programs may be using it.
