@@ -26,12 +26,14 @@ BEGIN
     IF current_setting(setting, true) = told THEN
         RETURN;
     END IF;
-    INSERT INTO aegis_migrate.sighting (change, side, application_name, role, minute)
-    SELECT of_change, of_side, app, who, this_minute
-    WHERE NOT EXISTS (
+    -- Whoever is SERIALIZABLE asks nothing: two that have looked for one another's row would be refused for it (40001).
+    IF current_setting('transaction_isolation') = 'serializable' OR NOT EXISTS (
         SELECT FROM aegis_migrate.sighting s
         WHERE (s.change, s.side, s.minute, s.application_name, s.role) = (of_change, of_side, this_minute, app, who)
-    );
+    ) THEN
+        INSERT INTO aegis_migrate.sighting (change, side, application_name, role, minute)
+        VALUES (of_change, of_side, app, who, this_minute);
+    END IF;
     PERFORM set_config(setting, told, false);
 END;
 $body$;

@@ -368,3 +368,27 @@ async fn what_does_not_come_back_is_counted_with_a_key_and_no_value() {
     let loses = pinned.loses(&mut client, None, &[]).await.unwrap();
     assert_eq!(loses, expected(1000, 0, None));
 }
+
+#[tokio::test]
+async fn serializable_programs_that_write_different_rows_are_not_refused_for_what_the_trigger_tells()
+ {
+    let db = synced(&rule()).await;
+    db.admin
+        .batch_execute("INSERT INTO app.users (id, name) SELECT g, 'a b' FROM generate_series(10, 9000) g; ANALYZE app.users")
+        .await
+        .unwrap();
+    let (one, other) = (db.connect().await, db.connect().await);
+    // The rows by their key, so that the programs themselves read nothing of one another.
+    for (client, id) in [(&one, 20), (&other, 8000)] {
+        client
+            .batch_execute(&format!(
+                "SET application_name = 'a program'; SET enable_seqscan = off; SET enable_bitmapscan = off;
+                 BEGIN ISOLATION LEVEL SERIALIZABLE; UPDATE app.users SET name = 'c d' WHERE id = {id}"
+            ))
+            .await
+            .unwrap();
+    }
+    for client in [&one, &other] {
+        client.batch_execute("COMMIT").await.unwrap();
+    }
+}
