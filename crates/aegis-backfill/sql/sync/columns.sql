@@ -15,6 +15,7 @@ SELECT a.attname AS name,
                   OR (base.typname = 'varchar' AND o.opcintype = 'text'::regtype))
        ) AS compares,
        CASE WHEN a.attgenerated = '' THEN pg_get_expr(d.adbin, d.adrelid) END AS default,
+       a.attnotnull AS not_null,
        a.attgenerated <> '' OR a.attidentity = 'a' AS written_by_the_server,
        c.relkind = 'p' AND a.attnum = ANY (p.partattrs::int2[]) AS is_partition_key
 FROM pg_class c

@@ -344,6 +344,20 @@ pub(super) fn attempt(rule: &Rule, side: &[Column], rows: u32) -> Option<String>
     ))
 }
 
+/// Asks whether an expression is NULL for a row of nothing; an expression that fails for it is not. Beside the caller's transaction: a
+/// failure is caught where it happens.
+pub(super) fn of_nothing(rule: &Rule, from: &str) -> String {
+    let asked = literal(&format!(
+        "SELECT ({from}) IS NULL FROM (SELECT (NULL::{}).*) AS aegis_row",
+        rule.table.sql()
+    ));
+    let ask = dollar(&format!(
+        "\nDECLARE\naegis_found boolean;\nBEGIN\nBEGIN\nEXECUTE {asked} INTO aegis_found;\nEXCEPTION WHEN OTHERS THEN\naegis_found := false;\nEND;\n\
+         PERFORM pg_catalog.set_config('aegis_migrate.of_nothing', aegis_found::text, true);\nEND;\n"
+    ));
+    format!("DO {ask}; SELECT current_setting('aegis_migrate.of_nothing')::boolean AS is_null")
+}
+
 /// Whether an INSERT gave the column a value.
 fn given(column: &Column) -> String {
     let name = format!("NEW.{}", quote(&column.name));

@@ -130,6 +130,7 @@ mod tests {
             name: name.to_owned(),
             type_sql: "text".to_owned(),
             compares: true,
+            not_null: false,
             default: None,
             from: Some(reads.concat()),
             reads: Some(reads.iter().map(|name| (*name).to_owned()).collect()),

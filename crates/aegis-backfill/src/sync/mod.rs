@@ -60,6 +60,8 @@ struct Column {
     type_sql: String,
     /// Whether its type has an equality; others are compared as text.
     compares: bool,
+    /// Whether the table refuses NULL in it.
+    not_null: bool,
     /// Its default, when two evaluations of it are the same value.
     default: Option<String>,
     /// What computes it from the other side.
@@ -391,6 +393,7 @@ fn column(
     Ok(Column {
         type_sql: row.try_get("type")?,
         compares: row.try_get("compares")?,
+        not_null: row.try_get("not_null")?,
         default: default.filter(|_| known),
         // A comment at its end must not swallow what follows.
         from: from.map(|from| {

@@ -261,6 +261,40 @@ impl Pinned {
                 });
             }
         }
+        self.takes_nothing(client).await
+    }
+
+    /// Refuses a new column that is NOT NULL and of which forward makes NULL where the old side may be: the previous program would be refused
+    /// for what it may write today. What an expression cannot be computed for, or reads nobody knows what, says nothing.
+    async fn takes_nothing(&self, client: &impl GenericClient) -> Result<(), SyncError> {
+        let sides = &self.sides;
+        let may_be_null = |name: &String| {
+            sides
+                .old
+                .iter()
+                .any(|old| old.name == *name && !old.not_null)
+        };
+        for column in sides.new.iter().filter(|column| column.not_null) {
+            let (Some(from), Some(reads)) = (&column.from, &column.reads) else {
+                continue;
+            };
+            if reads.is_empty() || !reads.iter().all(may_be_null) {
+                continue;
+            }
+            let sql = generate::of_nothing(&sides.rule, from);
+            let answers = client.simple_query(&sql).await?;
+            let is_null = answers.iter().any(|answer| {
+                matches!(answer, SimpleQueryMessage::Row(row) if row.get("is_null") == Some("t"))
+            });
+            if is_null {
+                return Err(SyncError::Column {
+                    table: sides.rule.table.to_string(),
+                    column: column.name.clone(),
+                    why: "it is NOT NULL, and forward makes NULL of a NULL on the old side, so the previous program would be refused for what it may write today",
+                    way_out: "let forward give a value (coalesce), or leave the column nullable until [contract] tighten",
+                });
+            }
+        }
         Ok(())
     }
 

@@ -392,3 +392,38 @@ async fn serializable_programs_that_write_different_rows_are_not_refused_for_wha
         client.batch_execute("COMMIT").await.unwrap();
     }
 }
+
+#[tokio::test]
+async fn a_new_column_that_takes_no_null_is_refused_where_the_previous_program_may_write_one() {
+    let db = TestDb::empty().await;
+    db.admin.batch_execute(TABLE).await.unwrap();
+    db.admin.batch_execute(SCHEMA).await.unwrap();
+    db.admin
+        .batch_execute("ALTER TABLE app.users ALTER digits SET DEFAULT '', ALTER digits TYPE text; UPDATE app.users SET digits = ''; ALTER TABLE app.users ALTER digits SET NOT NULL")
+        .await
+        .unwrap();
+    let mut rule = rule();
+    let tried = async |rule: &Rule| pinned(&db, rule).await.tried(&db.admin).await;
+    let error = tried(&rule).await.unwrap_err().to_string();
+    for part in [
+        "app.users.digits",
+        "NOT NULL",
+        "previous program",
+        "coalesce",
+    ] {
+        assert!(error.contains(part), "{part}: {error}");
+    }
+    // With a value for nothing, or where the old side takes none either, it is none of that.
+    let held = rule.forward.insert(
+        "digits".to_owned(),
+        "coalesce(regexp_replace(phone, '[^0-9]', '', 'g'), '')".to_owned(),
+    );
+    tried(&rule).await.unwrap();
+    rule.forward
+        .extend(held.map(|from| ("digits".to_owned(), from)));
+    db.admin
+        .batch_execute("ALTER TABLE app.users ALTER phone SET NOT NULL")
+        .await
+        .unwrap();
+    tried(&rule).await.unwrap();
+}
