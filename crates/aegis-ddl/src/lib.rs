@@ -17,7 +17,9 @@ mod touch;
 
 pub use class::{Class, Phase};
 pub use form::Form;
-pub use judge::{Compatible, Context, SMALL_BYTES, SourceFile, judge, judge_after, volatile_call};
+pub use judge::{
+    Compatible, Context, SMALL_BYTES, SourceFile, judge, judge_in_order, volatile_call,
+};
 pub use lock::{Lock, LockMode};
 pub use name::QualifiedName;
 pub use read::read;

@@ -83,55 +83,98 @@ pub struct Context<'a> {
 
 /// Whether a default is known to have one value for all rows.
 pub(crate) fn is_steady_default(context: &Context<'_>, default: &crate::form::Expression) -> bool {
-    let world = World::new(
-        context.catalog,
-        context.server,
-        context.schema,
-        context.fresh,
-    );
-    volatility::of(&world, default) == volatility::Volatility::Steady
+    volatility::of(&world_of(context), default) == volatility::Volatility::Steady
 }
 
 /// Judges a set of files in the order in which they run.
 ///
 /// An override that this catalog does not need, and another may, is needed: a file is one for all databases.
 pub fn judge(files: &[SourceFile], context: &Context<'_>) -> Report {
-    judge_after(&[], files, context)
-}
-
-/// The same after files that run earlier, in changes of their own, each with its schema: what they make is live, and known.
-pub fn judge_after(
-    before: &[(&[SourceFile], &str)],
-    files: &[SourceFile],
-    context: &Context<'_>,
-) -> Report {
-    let mut report = judged(before, files, context);
-    if context.catalog.is_some() && !report.unused_overrides.is_empty() {
-        let anywhere = Context {
-            catalog: None,
-            ..*context
-        };
-        let of_any = judged(before, files, &anywhere).unused_overrides;
-        report.unused_overrides.retain(|one| of_any.contains(one));
-    }
+    let mut report = report_of(&mut world_of(context), files, context);
+    needed_anywhere(&mut report, context, || {
+        let anywhere = context.without_catalog();
+        report_of(&mut world_of(&anywhere), files, &anywhere).unused_overrides
+    });
     report
 }
 
-fn judged(before: &[(&[SourceFile], &str)], files: &[SourceFile], context: &Context<'_>) -> Report {
-    let mut world = World::new(
+/// The same of changes that run one after another: what earlier ones make is live, and known. A fresh database has nothing before.
+pub fn judge_in_order(changes: &[(&[SourceFile], Context<'_>)]) -> Vec<Report> {
+    let mut reports = Vec::with_capacity(changes.len());
+    let mut world = None;
+    for (at, (files, context)) in changes.iter().enumerate() {
+        if context.fresh {
+            reports.push(judge(files, context));
+            if at + 1 == changes.len() {
+                break;
+            }
+        }
+        let mut report = report_of(next(&mut world, context), files, context);
+        if !context.fresh {
+            let again = || unused_without_catalog(&changes[..=at]);
+            needed_anywhere(&mut report, context, again);
+            reports.push(report);
+        }
+    }
+    reports
+}
+
+impl Context<'_> {
+    const fn without_catalog(&self) -> Self {
+        Self {
+            catalog: None,
+            ..*self
+        }
+    }
+}
+
+fn world_of<'a>(context: &Context<'a>) -> World<'a> {
+    World::new(
         context.catalog,
         context.server,
         context.schema,
         context.fresh,
-    );
-    for (files, schema) in before {
-        world.deploys_in(schema);
-        verdicts_of(&mut world, files, context);
+    )
+}
+
+/// The world in which the next change is deployed.
+fn next<'a, 'w>(world: &'w mut Option<World<'a>>, context: &Context<'a>) -> &'w mut World<'a> {
+    if let Some(known) = world {
+        known.deploys_in(context.schema);
     }
-    if !before.is_empty() {
-        world.deploys_in(context.schema);
+    world.get_or_insert_with(|| {
+        world_of(&Context {
+            fresh: false,
+            ..*context
+        })
+    })
+}
+
+/// Takes out what another catalog may need.
+fn needed_anywhere(
+    report: &mut Report,
+    context: &Context<'_>,
+    unused: impl FnOnce() -> Vec<UnusedOverride>,
+) {
+    if context.catalog.is_some() && !report.unused_overrides.is_empty() {
+        let of_any = unused();
+        report.unused_overrides.retain(|one| of_any.contains(one));
     }
-    let verdicts = verdicts_of(&mut world, files, context);
+}
+
+/// The overrides of the last of these changes that nothing needs, whatever is there.
+fn unused_without_catalog(changes: &[(&[SourceFile], Context<'_>)]) -> Vec<UnusedOverride> {
+    let mut world = None;
+    let mut unused = Vec::new();
+    for (files, context) in changes {
+        let anywhere = context.without_catalog();
+        unused = report_of(next(&mut world, &anywhere), files, &anywhere).unused_overrides;
+    }
+    unused
+}
+
+fn report_of(world: &mut World<'_>, files: &[SourceFile], context: &Context<'_>) -> Report {
+    let verdicts = verdicts_of(world, files, context);
     let unused_overrides = unused(&verdicts, context.compatible);
     Report {
         verdicts,

@@ -125,6 +125,11 @@ fn explain(sql: &str, offset: usize, message: &str) -> SyntaxError {
         let said = "rows of COPY … FROM STDIN cannot be run from a file; write INSERT, or load them by a backfill";
         return SyntaxError::at(sql, copy, said.to_owned());
     }
+    if stands_behind_restart(before) && next_word(sql, offset).eq_ignore_ascii_case("set") {
+        let said =
+            "the reader takes no SET behind RESTART; write RESTART last, the server does the same";
+        return SyntaxError::at(sql, offset, said.to_owned());
+    }
     // The parser may notice a meta-command on a later line: the first such line before the place is meant.
     let offset_line = line_of(sql, offset);
     let mut at = 0;
@@ -148,4 +153,18 @@ fn explain(sql: &str, offset: usize, message: &str) -> SyntaxError {
         at += line.len();
     }
     SyntaxError::at(sql, offset, message.to_owned())
+}
+
+/// Whether a text ends with `RESTART`, `RESTART 5` or `RESTART WITH 5`.
+fn stands_behind_restart(before: &str) -> bool {
+    let is_restart = |word: &&str| word.eq_ignore_ascii_case("restart");
+    let last: Vec<&str> = before.split_whitespace().rev().take(3).collect();
+    last.iter()
+        .position(is_restart)
+        .is_some_and(|at| at != 1 || !last[0].eq_ignore_ascii_case("with"))
+}
+
+fn next_word(sql: &str, offset: usize) -> &str {
+    let rest = sql.get(offset..).unwrap_or_default();
+    rest.split_whitespace().next().unwrap_or_default()
 }

@@ -85,3 +85,20 @@ fn quoted_names_are_kept_as_they_are() {
     assert_eq!(table.schema.as_deref(), Some("My \"S"));
     assert_eq!(table.name, "t");
 }
+
+#[test]
+fn what_may_not_stand_behind_restart_is_said_and_reads_before_it() {
+    for restart in ["RESTART", "restart 500", "RESTART WITH 500"] {
+        let error = read(&format!(
+            "ALTER TABLE t ALTER a {restart} SET INCREMENT BY 2"
+        ))
+        .unwrap_err();
+        assert!(error.message.contains("RESTART last"), "{restart}: {error}");
+        read(&format!(
+            "ALTER TABLE t ALTER a SET INCREMENT BY 2 {restart}"
+        ))
+        .unwrap();
+    }
+    let other = read("ALTER TABLE t ALTER a SET INCREMENT BY SET").unwrap_err();
+    assert!(!other.message.contains("RESTART"), "{other}");
+}

@@ -1,6 +1,8 @@
 //! Sets of files: phases, overrides, what is not live.
 
-use aegis_ddl::{Class, Compatible, Context, Phase, Report, SourceFile, judge, judge_after, read};
+use aegis_ddl::{
+    Class, Compatible, Context, Phase, Report, SourceFile, judge, judge_in_order, read,
+};
 
 fn judged(files: &[(&str, Phase)], compatible: &[(&str, &str)]) -> Report {
     let files: Vec<_> = files
@@ -360,7 +362,13 @@ fn a_table_that_a_change_makes_unless_it_is_there_is_new_until_a_catalog_says_ot
     assert_eq!(class(sql, Some(&with)).class, Class::B);
 }
 
-/// What is said of the last of two changes, each with one file.
+/// What is said of the last of these changes.
+fn last(changes: &[&[SourceFile]], context: Context<'_>) -> Report {
+    let changes: Vec<_> = changes.iter().map(|files| (*files, context)).collect();
+    judge_in_order(&changes).pop().unwrap()
+}
+
+/// The same of two with one file each.
 fn after(first: (&str, Phase), second: (&str, Phase), atomic: bool) -> Report {
     let file = |(sql, phase): (&str, Phase)| SourceFile {
         path: format!("{phase:?}.sql"),
@@ -376,7 +384,7 @@ fn after(first: (&str, Phase), second: (&str, Phase), atomic: bool) -> Report {
         fresh: false,
         compatible: &[],
     };
-    judge_after(&[(&[file(first)], "app")], &[file(second)], &context)
+    last(&[&[file(first)], &[file(second)]], context)
 }
 
 fn says(report: &Report, rule: &str) -> bool {
@@ -456,7 +464,7 @@ fn a_catalog_without_it_says_that_the_contract_ran() {
     };
     let first = [file("DROP TABLE old_users", Phase::Contract)];
     let second = [file("CREATE TABLE old_users (id bigint)", Phase::Expand)];
-    let report = judge_after(&[(&first, "app")], &second, &context);
+    let report = last(&[&first, &second], context);
     assert!(!says(&report, "already-there"), "{report:#?}");
     // One that runs in order takes it away for sure.
     let third = [file("DROP TABLE old_users", Phase::Migrate)];
@@ -464,6 +472,37 @@ fn a_catalog_without_it_says_that_the_contract_ran() {
         catalog: None,
         ..context
     };
-    let report = judge_after(&[(&first, "app"), (&third, "app")], &second, &bare);
+    let report = last(&[&first, &third, &second], bare);
     assert!(!says(&report, "already-there"), "{report:#?}");
+}
+
+#[test]
+fn what_another_database_needs_is_needed_after_other_changes_too() {
+    let file = |sql| SourceFile {
+        path: "expand.sql".to_owned(),
+        script: read(sql).unwrap(),
+        phase: Some(Phase::Expand),
+        atomic: Some(false),
+        proven: false,
+    };
+    let empty = aegis_catalog::Catalog::default();
+    let first = [file("CREATE TABLE t (id bigint)")];
+    let second = [file("CREATE OR REPLACE VIEW v AS SELECT 1")];
+    let unused = |rule: &str| {
+        let given = [Compatible {
+            phase: None,
+            rule: rule.to_owned(),
+            reason: "x".to_owned(),
+        }];
+        let context = Context {
+            server: 18,
+            catalog: Some(&empty),
+            schema: "app",
+            fresh: false,
+            compatible: &given,
+        };
+        last(&[&first, &second], context).unused_overrides.len()
+    };
+    assert_eq!(unused("replace-view"), 0);
+    assert_eq!(unused("rename"), 1);
 }

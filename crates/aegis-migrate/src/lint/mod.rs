@@ -19,7 +19,9 @@ mod wrapped;
 use std::collections::BTreeSet;
 
 use aegis_catalog::Catalog;
-use aegis_ddl::{Class, Compatible, Context, Level, Phase, SourceFile, SyntaxError, Verdict};
+use aegis_ddl::{
+    Class, Compatible, Context, Level, Phase, Report, SourceFile, SyntaxError, Verdict,
+};
 use serde::Serialize;
 
 use crate::change::Problems;
@@ -121,25 +123,29 @@ pub struct Judged {
 
 /// Judges units in their order: of a set a change knows what the changes before it made.
 pub fn lint(units: &[Unit], known: Known<'_>) -> Vec<Judged> {
-    let of = |(at, unit)| of_unit(&units[..at], unit, known);
-    units.iter().enumerate().flat_map(of).collect()
+    let changes: Vec<_> = units
+        .iter()
+        .map(|unit| (unit.files.as_slice(), context(unit, known)))
+        .collect();
+    let reports = aegis_ddl::judge_in_order(&changes);
+    let judged = units.iter().zip(reports);
+    judged
+        .flat_map(|(unit, report)| of_unit(unit, report, known))
+        .collect()
 }
 
-fn of_unit(before: &[Unit], unit: &Unit, known: Known<'_>) -> Vec<Judged> {
-    let context = Context {
+/// A baseline runs on a fresh database, where nothing is before it.
+fn context<'a>(unit: &'a Unit, known: Known<'a>) -> Context<'a> {
+    Context {
         server: known.server,
         catalog: known.catalog,
         schema: &unit.schema,
         fresh: unit.fresh,
         compatible: &unit.compatible,
-    };
-    let before: Vec<_> = before
-        .iter()
-        // A baseline runs on a fresh database, where nothing is before it.
-        .filter(|_| !unit.fresh)
-        .map(|one| (one.files.as_slice(), one.schema.as_str()))
-        .collect();
-    let report = aegis_ddl::judge_after(&before, &unit.files, &context);
+    }
+}
+
+fn of_unit(unit: &Unit, report: Report, known: Known<'_>) -> Vec<Judged> {
     let mut judged: Vec<Judged> = unit
         .told
         .iter()

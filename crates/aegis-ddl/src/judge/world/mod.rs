@@ -265,9 +265,9 @@ impl<'a> World<'a> {
     }
 
     /// A change is deployed: its unqualified names are of its schema.
-    pub(in crate::judge) fn deploys_in(&mut self, schema: &str) {
+    pub(in crate::judge) fn deploys_in(&mut self, schema: &'a str) {
+        self.schema_at_first = schema;
         self.deploys();
-        self.path = path::SearchPath::new(schema);
     }
 
     /// A file begins: what its statements make.
