@@ -67,6 +67,11 @@ pub enum ApprovalError {
     /// The envelope or a signature.
     #[error(transparent)]
     Envelope(#[from] EnvelopeError),
+    /// There is none.
+    #[error(
+        "no approval of this contract was handed in; `--approval FILE` names one, and `aegis migrate contract approve` makes it"
+    )]
+    None,
     /// It is for something else, too late, or by too few.
     #[error("{what} does not approve this contract: {why}")]
     DoesNotCount {
@@ -115,7 +120,7 @@ pub fn judge(
     Err(ApprovalError::DoesNotCount {
         what: envelopes
             .first()
-            .map_or("no file", |(what, _)| what.as_str())
+            .map_or("the approval", |(what, _)| what.as_str())
             .to_owned(),
         why,
     })
@@ -161,15 +166,7 @@ pub fn signed(
         }
         first.get_or_insert((payload, approval));
     }
-    let what = envelopes
-        .first()
-        .map_or("no file", |(what, _)| what.as_str());
-    let (payload, approval) = first.ok_or_else(|| {
-        refuse(
-            what,
-            "no approval was handed in; `--approval FILE` names one".to_owned(),
-        )
-    })?;
+    let (payload, approval) = first.ok_or(ApprovalError::None)?;
     Ok(Signed {
         approved: Approved {
             digest: hex(&Sha256::digest(&payload)),

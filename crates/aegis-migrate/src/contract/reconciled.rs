@@ -11,7 +11,7 @@ use tokio_postgres::GenericClient;
 use super::fact::{Fact, Standing};
 use super::look::TARGET;
 use super::need::Need;
-use crate::change::Change;
+use crate::change::{Change, Reconcile};
 use crate::run::data;
 
 /// Which question a pass answers.
@@ -34,6 +34,10 @@ pub struct Pass {
     pub asked_sha256: String,
     /// The trigger during it.
     pub trigger_sha256: Option<String>,
+    /// Rows that it counted as mismatching.
+    pub mismatching: i64,
+    /// Whether it counted nothing else as wrong.
+    pub is_only_mismatching: bool,
     /// What it counted, in words.
     pub counted: String,
 }
@@ -64,6 +68,41 @@ pub async fn fact(
             format!("no pass of kind {kind} has ended here"),
         ));
     };
+    let fact = says(client, change, reconcile, &pass).await?;
+    if fact.standing != Standing::Shown || question == Question::Forward || change.switch.is_none()
+    {
+        return Ok(fact);
+    }
+    let since: Option<Timestamp> = client
+        .query_opt(
+            include_str!("../../sql/contract/writes_new_since.sql"),
+            &[&id],
+        )
+        .await?
+        .map(|row| row.try_get(0))
+        .transpose()?;
+    let why = match since {
+        None => "the new side is not written yet: `aegis migrate switch`".to_owned(),
+        Some(since) if pass.started_at < since => format!(
+            "the last pass began at {}, before new writes counted ({since})",
+            pass.started_at
+        ),
+        Some(_) => return Ok(fact),
+    };
+    Ok(Fact {
+        standing: Standing::Inconclusive,
+        detail: why,
+        ..fact
+    })
+}
+
+/// What a pass says by itself: whether it asked what the change asks, counted nothing wrong, and met the trigger that is there now.
+async fn says(
+    client: &impl GenericClient,
+    change: &Change,
+    reconcile: &Reconcile,
+    pass: &Pass,
+) -> Result<Fact, tokio_postgres::Error> {
     let known = |standing, detail| Fact {
         need: Need::Reconciled,
         standing,
@@ -77,38 +116,67 @@ pub async fn fact(
         return Ok(known(Standing::Inconclusive, why.to_owned()));
     }
     if !pass.is_zero {
-        return Ok(known(Standing::Refuted, pass.counted));
+        return Ok(known(Standing::Refuted, pass.counted.clone()));
     }
     if let Some(rule) = change.sync_rule()
         && let Some(why) = other_trigger(rule.state(client).await?, pass.trigger_sha256.as_deref())
     {
         return Ok(known(Standing::Inconclusive, why.to_owned()));
     }
-    if question == Question::Agrees && change.switch.is_some() {
-        let since: Option<Timestamp> = client
-            .query_opt(
-                include_str!("../../sql/contract/writes_new_since.sql"),
-                &[&id],
-            )
-            .await?
-            .map(|row| row.try_get(0))
-            .transpose()?;
-        match since {
-            None => {
-                let why = "the new side is not written yet: `aegis migrate switch`".to_owned();
-                return Ok(known(Standing::Inconclusive, why));
-            }
-            Some(since) if pass.started_at < since => {
-                let why = format!(
-                    "the last pass began at {}, before new writes counted ({since})",
-                    pass.started_at
-                );
-                return Ok(known(Standing::Inconclusive, why));
-            }
-            Some(_) => {}
-        }
+    Ok(known(Standing::Shown, pass.counted.clone()))
+}
+
+/// Rows that the newest pass of forward counted as mismatching, while one of the directions holds for each.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WrittenNew {
+    /// So many; a program has written them on the new side.
+    Rows(i64),
+    /// It is not known, and why.
+    Unknown(String),
+}
+
+/// How many rows forward does not make though one of the directions holds for each: what a switch may accept by its number. Both counts
+/// are of one state of the database, and as fresh and of the same question and trigger as for any fact.
+pub async fn written_new(
+    client: &impl GenericClient,
+    change: &Change,
+    now: Timestamp,
+) -> Result<WrittenNew, tokio_postgres::Error> {
+    let unknown = |why: &str| Ok(WrittenNew::Unknown(why.to_owned()));
+    let reconcile = change.reconcile.as_ref();
+    let Some(reconcile) = reconcile.filter(|one| one.sql.is_none()) else {
+        return unknown(
+            "only a pass that compares the sides of [sync] tells which direction holds",
+        );
+    };
+    let id = change.id.to_string();
+    let (Some(forward), Some(agrees)) = (
+        newest(client, &id, "forward").await?,
+        newest(client, &id, "agrees").await?,
+    ) else {
+        return unknown("no pass has ended here");
+    };
+    if forward.started_at != agrees.started_at {
+        return unknown("the newest passes of forward and agrees are not of one count");
     }
-    Ok(known(Standing::Shown, pass.counted))
+    if let Some(block) = says(client, change, reconcile, &agrees).await?.blocks(now) {
+        return Ok(WrittenNew::Unknown(format!("agrees: {}", block.why)));
+    }
+    // What forward counted is what may be accepted; all else of it has to hold.
+    let but_for_rows = Pass {
+        is_zero: true,
+        ..forward.clone()
+    };
+    if let Some(block) = says(client, change, reconcile, &but_for_rows)
+        .await?
+        .blocks(now)
+    {
+        return Ok(WrittenNew::Unknown(format!("forward: {}", block.why)));
+    }
+    if !forward.is_only_mismatching {
+        return Ok(WrittenNew::Unknown(format!("forward: {}", forward.counted)));
+    }
+    Ok(WrittenNew::Rows(forward.mismatching))
 }
 
 /// The newest pass of a kind; none when there is none, or no table of them.
@@ -140,6 +208,8 @@ pub async fn newest(
         is_zero: row.try_get("is_zero")?,
         asked_sha256: row.try_get("asked_sha256")?,
         trigger_sha256: row.try_get("trigger_sha256")?,
+        mismatching: wrong.1,
+        is_only_mismatching: wrong.0 == 0 && wrong.2 == 0,
         counted: format!(
             "{} missing, {} mismatching, {} orphaned{rows} at {lsn}",
             wrong.0, wrong.1, wrong.2

@@ -105,6 +105,11 @@ fn enough_people_other_than_the_author() {
     let it = approval();
     let both = [signed(&it, &bo), signed(&it, &cy)];
     assert_eq!(judged(&both, &keyring).unwrap(), ["bo", "cy"]);
+    let none = judged(&[], &keyring).unwrap_err();
+    assert!(
+        none.starts_with("no approval of this contract was handed in"),
+        "{none}"
+    );
 
     let with_author = judged(&[signed(&it, &bo), signed(&it, &ana)], &keyring).unwrap_err();
     assert!(

@@ -1,8 +1,11 @@
 //! Which side of a change is read and written. Applications ask `aegis_migrate.switched(change)` and may keep the answer for
 //! `cache_ttl_ms`, so a move counts only after that time.
 //!
-//! Invariants: rows are only added; a move is from the rev that its mover saw; new writes need a zero pass of forward; a batch of the
+//! Invariants: rows are only added; a move is from the rev that its mover saw; the new side needs a zero pass of forward, or a person who
+//! accepts what it counted by its number; a batch of the
 //! change's backfill that began before a move is not committed after it; nobody moves back to a side whose door is shut.
+
+mod leave;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -10,7 +13,8 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::{GenericClient, Row};
 
 use crate::change::Change;
-use crate::contract::fact::{Block, Fact};
+use crate::contract::fact::Fact;
+use crate::contract::reconciled::WrittenNew;
 
 /// A side of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -100,6 +104,10 @@ pub struct Move<'a> {
     pub reason: &'a str,
     /// What is known of the last pass of forward.
     pub forward: &'a Fact,
+    /// Rows that forward does not make, while one of the directions holds for each.
+    pub written_new: &'a WrittenNew,
+    /// How many of them somebody accepts.
+    pub accept_forward: Option<i64>,
     /// The database's time.
     pub now: Timestamp,
 }
@@ -116,6 +124,8 @@ pub enum Moved {
         rev: i32,
         /// From then on it counts.
         counts_from: Timestamp,
+        /// Rows whose new side forward does not make, which were accepted.
+        accepted: Option<i64>,
     },
 }
 
@@ -137,12 +147,34 @@ pub enum SwitchError {
         allowed: String,
     },
     /// A side is not filled, or nobody has shown that it is.
-    #[error("{change} cannot switch to the new side yet: {}; {}", block.why, block.way_out)]
+    #[error("{change} cannot switch to the new side yet: {why}; {way_out}")]
     NotReconciled {
         /// The change.
         change: String,
         /// What blocks.
-        block: Block,
+        why: String,
+        /// What to do.
+        way_out: String,
+    },
+    /// What somebody accepts is not what was counted.
+    #[error(
+        "{change} does not switch: --accept-forward {accepted} is for exactly the rows that the newest pass of forward counted as mismatching, while agrees is zero; {why}"
+    )]
+    NotAccepted {
+        /// The change.
+        change: String,
+        /// The number that was named.
+        accepted: i64,
+        /// What is so, and what to do.
+        why: String,
+    },
+    /// A move that leaves no old side needs no evidence.
+    #[error(
+        "{change} does not go from the old side to the new one by this move, so there is nothing to accept; leave --accept-forward out"
+    )]
+    NothingToAccept {
+        /// The change.
+        change: String,
     },
     /// The old side's door is shut.
     #[error(
@@ -266,15 +298,24 @@ pub async fn make(client: &impl GenericClient, wanted: &Move<'_>) -> Result<Move
     // Reads of the new side see what forward has filled; writes of it leave the old side to backward.
     let leaves_old = wanted.reads == Side::New && from.reads == Side::Old
         || wanted.writes == Side::New && from.writes == Side::Old;
-    if leaves_old && let Some(block) = wanted.forward.blocks(wanted.now) {
-        return Err(SwitchError::NotReconciled {
+    let accepted = if leaves_old {
+        leave::may(wanted)?
+    } else if wanted.accept_forward.is_some() {
+        return Err(SwitchError::NothingToAccept {
             change: wanted.change.to_owned(),
-            block: Block {
-                way_out: "`aegis migrate reconcile` shows rows whose new side is not what forward makes; mend them or the expressions, and reconcile until forward is zero",
-                ..block
-            },
         });
-    }
+    } else {
+        None
+    };
+    let reason = accepted.map_or_else(
+        || wanted.reason.to_owned(),
+        |rows| {
+            format!(
+                "{}; accepted: {rows} rows whose new side forward does not make",
+                wanted.reason
+            )
+        },
+    );
     let (reads, writes) = (wanted.reads.name(), wanted.writes.name());
     client
         .execute(
@@ -293,7 +334,7 @@ pub async fn make(client: &impl GenericClient, wanted: &Move<'_>) -> Result<Move
                 &wanted.cache_ttl_ms,
                 &wanted.release,
                 &wanted.by,
-                &wanted.reason,
+                &reason,
             ],
         )
         .await;
@@ -301,6 +342,7 @@ pub async fn make(client: &impl GenericClient, wanted: &Move<'_>) -> Result<Move
         Ok(row) => Ok(Moved::Applied {
             rev: row.try_get("rev")?,
             counts_from: row.try_get("counts_from")?,
+            accepted,
         }),
         Err(error) if error.code() == Some(&SqlState::UNIQUE_VIOLATION) => {
             Err(SwitchError::MovedMeanwhile {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use aegis_migrate::change::Phase;
 use aegis_migrate::contract::fact::{Fact, Standing};
 use aegis_migrate::contract::need::Need;
+use aegis_migrate::contract::reconciled::WrittenNew;
 use aegis_migrate::switch::{self, Move, Moved, Side};
 use aegis_testkit::{TestDb, wait_until};
 use jiff::Timestamp;
@@ -38,6 +39,8 @@ async fn moved(transaction: &Transaction<'_>) {
         by: "ana",
         reason: "a test",
         forward: &forward,
+        written_new: &WrittenNew::Unknown(String::new()),
+        accept_forward: None,
         now: Timestamp::now(),
     };
     let moved = switch::make(transaction, &wanted).await.unwrap();

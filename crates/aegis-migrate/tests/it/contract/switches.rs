@@ -3,7 +3,7 @@
 use aegis_migrate::contract::attempt;
 use aegis_migrate::contract::fact::{Fact, Standing};
 use aegis_migrate::contract::need::Need;
-use aegis_migrate::contract::reconciled::{self, Question};
+use aegis_migrate::contract::reconciled::{self, Question, WrittenNew};
 use aegis_migrate::switch::{self, Move, Moved, Side, SwitchError};
 use jiff::Timestamp;
 use tokio_postgres::Client;
@@ -41,6 +41,8 @@ async fn make(
         by: "ana",
         reason: "a test",
         forward,
+        written_new: &WrittenNew::Unknown(String::new()),
+        accept_forward: None,
         now: Timestamp::now(),
     };
     switch::make(client, &wanted).await
@@ -97,6 +99,8 @@ async fn applications_read_old_until_it_moved_and_need_no_grant() {
             by: "ana",
             reason: "a test",
             forward: &shown,
+            written_new: &WrittenNew::Unknown(String::new()),
+            accept_forward: None,
             now: Timestamp::now(),
         };
         let error = switch::make(&target.db.admin, &wanted).await.unwrap_err();
@@ -146,6 +150,118 @@ async fn the_new_side_needs_a_zero_pass_and_the_old_one_is_always_there_until_th
 }
 
 #[tokio::test]
+async fn each_standing_has_its_own_way_out_and_only_what_was_counted_is_accepted() {
+    let target = Target::new().await;
+    let client = &target.db.admin;
+    let both = [Side::Old, Side::New];
+    let asked = async |forward: &Fact, written_new: &WrittenNew, accept_forward| {
+        let wanted = Move {
+            change: "split",
+            seen: None,
+            reads: Side::New,
+            writes: Side::New,
+            may_read: &both,
+            may_write: &both,
+            cache_ttl_ms: 0,
+            release: "r2",
+            by: "ana",
+            reason: "a test",
+            forward,
+            written_new,
+            accept_forward,
+            now: Timestamp::now(),
+        };
+        switch::make(client, &wanted).await
+    };
+    let told = async |forward: &Fact, written_new: &WrittenNew, accept_forward| {
+        let error = asked(forward, written_new, accept_forward).await;
+        error.unwrap_err().to_string()
+    };
+    let (three, unknown) = (
+        WrittenNew::Rows(3),
+        WrittenNew::Unknown("agrees: 1 mismatching".to_owned()),
+    );
+    let refuted = forward(Standing::Refuted);
+    let stale = Fact {
+        at: Some(Timestamp::now() - jiff::SignedDuration::from_hours(25)),
+        ..forward(Standing::Shown)
+    };
+    for (fact, rows, says, mends, accepts) in [
+        (
+            &forward(Standing::Missing),
+            &unknown,
+            "missing: ",
+            false,
+            false,
+        ),
+        (
+            &forward(Standing::Inconclusive),
+            &unknown,
+            "repair sync split",
+            false,
+            false,
+        ),
+        (
+            &stale,
+            &unknown,
+            "only a new count is needed: `aegis migrate reconcile split`",
+            false,
+            false,
+        ),
+        (
+            &refuted,
+            &unknown,
+            "mend them or the expressions",
+            true,
+            false,
+        ),
+        (&refuted, &three, "written on the new side", true, true),
+    ] {
+        let error = told(fact, rows, None).await;
+        assert!(error.contains(says), "{says}: {error}");
+        assert_eq!(error.contains("mend"), mends, "{error}");
+        assert_eq!(error.contains("--accept-forward 3"), accepts, "{error}");
+    }
+    for (fact, rows, accepted, says) in [
+        (&refuted, &three, 2, "counted 3 such rows"),
+        (&refuted, &three, 4, "counted 3 such rows"),
+        (&refuted, &unknown, 3, "agrees: 1 mismatching"),
+        (&stale, &unknown, 3, "count again"),
+        (
+            &forward(Standing::Shown),
+            &WrittenNew::Rows(0),
+            3,
+            "counted 0 such rows",
+        ),
+    ] {
+        let error = asked(fact, rows, Some(accepted)).await.unwrap_err();
+        let is_refused = matches!(error, SwitchError::NotAccepted { .. });
+        assert!(
+            is_refused && error.to_string().contains(says),
+            "{says}: {error}"
+        );
+    }
+    let moved = asked(&refuted, &three, Some(3)).await.unwrap();
+    assert!(
+        matches!(
+            moved,
+            Moved::Applied {
+                accepted: Some(3),
+                ..
+            }
+        ),
+        "{moved:?}"
+    );
+    let kept = "SELECT reason FROM aegis_migrate.switch WHERE change = 'split'";
+    let kept: String = client.query_one(kept, &[]).await.unwrap().get(0);
+    assert_eq!(
+        kept,
+        "a test; accepted: 3 rows whose new side forward does not make"
+    );
+    target.end().await;
+}
+
+#[tokio::test]
 async fn a_side_that_the_change_does_not_name_is_refused() {
     let target = Target::new().await;
     let shown = forward(Standing::Shown);
@@ -161,6 +277,8 @@ async fn a_side_that_the_change_does_not_name_is_refused() {
         by: "ana",
         reason: "a test",
         forward: &shown,
+        written_new: &WrittenNew::Unknown(String::new()),
+        accept_forward: None,
         now: Timestamp::now(),
     };
     let error = switch::make(&target.db.admin, &wanted)
@@ -181,6 +299,7 @@ async fn two_movers_at_once_one_moves() {
     let shown = forward(Standing::Shown);
     let transaction = target.db.admin.transaction().await.unwrap();
     let both = [Side::Old, Side::New];
+    let none = WrittenNew::Unknown(String::new());
     let wanted = |writes| Move {
         change: "split",
         seen: None,
@@ -193,6 +312,8 @@ async fn two_movers_at_once_one_moves() {
         by: "ana",
         reason: "a test",
         forward: &shown,
+        written_new: &none,
+        accept_forward: None,
         now: Timestamp::now(),
     };
     switch::make(&transaction, &wanted(Side::New))

@@ -12,12 +12,8 @@ use serde_json::json;
 use super::Place;
 use super::repair::{WhyArguments, held, told};
 use super::targets::{self, Aim, Manner, Told, on_each};
-use crate::commands::lane::pause::reason;
 use crate::exit::Exit;
 use crate::failure::Failure;
-
-/// What its reason says.
-const WHY: &str = "why it goes";
 
 /// Below its help.
 pub(crate) const AFTER: &str = "Only what the change's own steps have surely made goes, in one transaction. Exit code 12, and nothing is changed, when \
@@ -37,7 +33,6 @@ pub(crate) struct AbandonArguments {
 }
 
 pub(crate) async fn run(arguments: AbandonArguments, place: &Place<'_>) -> Result<Exit, Failure> {
-    reason(&arguments.why.reason, WHY)?;
     let set = Set::read(&place.dir)?;
     let resolved = targets::resolve(set.files(), place, &arguments.why.only).await?;
     let arguments = Arc::new(arguments);
@@ -48,7 +43,6 @@ pub(crate) async fn run(arguments: AbandonArguments, place: &Place<'_>) -> Resul
 }
 
 async fn abandoned(aim: Aim, arguments: Arc<AbandonArguments>) -> Result<Told, Failure> {
-    let why = reason(&arguments.why.reason, WHY)?;
     let mut held = held(&arguments.why, &aim).await?;
     let done = abandon(
         &mut held,
@@ -56,7 +50,7 @@ async fn abandoned(aim: Aim, arguments: Arc<AbandonArguments>) -> Result<Told, F
         &arguments.change,
         &Ladder::default(),
         arguments.force_loss,
-        why,
+        &arguments.why.reason,
     )
     .await;
     held.release().await;

@@ -4,20 +4,18 @@
 
 use aegis_backfill::job::Who;
 use aegis_backfill::job::control::{self, Command, ControlError, FailedRow, Status};
-use aegis_migrate::change::{ChangeId, Phase};
+use aegis_migrate::change::ChangeId;
 use aegis_migrate::ledger;
 use aegis_migrate::run::{RunError, data};
 use aegis_migrate::set::Set;
-use aegis_model::ErrorCode;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use tokio_postgres::Client;
 
 use super::by::ByArguments;
 use super::contract::no_such;
-use super::{Place, connect, connect_to_write, on_target};
+use super::{Place, connect, connect_to_write, on_target, reason};
 use crate::commands::find;
-use crate::commands::lane::pause::reason;
 use crate::exit::Exit;
 use crate::failure::{Failure, chain};
 use crate::output::{Output, line, note};
@@ -73,7 +71,7 @@ struct TellArguments {
     #[arg(value_name = "ID")]
     id: ChangeId,
     /// Why; kept with who.
-    #[arg(long)]
+    #[arg(long, value_parser = reason::read)]
     reason: String,
     /// Who; default: the user of the shell.
     #[arg(long)]
@@ -103,7 +101,6 @@ pub(crate) async fn run(arguments: &BackfillArguments, place: &Place<'_>) -> Res
         Verb::Retry(retry) if retry.restart => (&retry.tell, Command::Restart),
         Verb::Retry(retry) => (&retry.tell, Command::Retry),
     };
-    let why = reason(&tell.reason, "why it is told so")?;
     let client = connect_to_write(place.database.direct()?).await?;
     let by = find::actor(tell.actor.clone());
     if ledger::find(&client)
@@ -120,7 +117,7 @@ pub(crate) async fn run(arguments: &BackfillArguments, place: &Place<'_>) -> Res
             .await
             .map_err(|error| on_target::failure(&error))?;
     }
-    let moved = control::tell(&client, tell.id.as_str(), command, &by, why)
+    let moved = control::tell(&client, tell.id.as_str(), command, &by, &tell.reason)
         .await
         .map_err(|error| failure(&error))?;
     let outcome = if moved { "applied" } else { "nothing" };
@@ -154,17 +151,7 @@ async fn moved(arguments: &RunArguments, place: &Place<'_>) -> Result<Exit, Fail
     let again = held.session.again();
     held.release().await;
     let stands = stands.map_err(|error| on_target::failure(&error))?;
-    let expand = stands
-        .lines
-        .iter()
-        .find(|line| line.line.at.id == arguments.id && line.line.at.phase == Phase::Expand);
-    if let Some(line) = expand.filter(|line| !line.state.is_done()) {
-        let first = format!(
-            "{} is not applied here; `aegis migrate run --phase expand` applies it",
-            line.line.at
-        );
-        return Err(Failure::new(Exit::Migrate(21), first).with_code(ErrorCode::REQUIRED_FIRST));
-    }
+    on_target::expanded(&stands, &arguments.id)?;
     let session = again(format!("aegis backfill/{}", who.run))
         .await
         .map_err(|error| on_target::failure(&error.into()))?;

@@ -7,9 +7,8 @@ use clap::Args;
 use serde_json::json;
 
 use super::seal::ReplayArguments;
-use super::{Place, connect_to_write};
+use super::{Place, connect_to_write, reason};
 use crate::commands::find;
-use crate::commands::lane::pause::reason;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::note;
@@ -20,7 +19,7 @@ pub(crate) struct BaselineArguments {
     #[arg(long, value_name = "ID:PHASE")]
     through: PhaseOf,
     /// How the structure came there; kept with who.
-    #[arg(long)]
+    #[arg(long, value_parser = reason::read)]
     reason: String,
     /// Who; default: the user of the shell.
     #[arg(long)]
@@ -30,7 +29,6 @@ pub(crate) struct BaselineArguments {
 }
 
 pub(crate) async fn run(arguments: BaselineArguments, place: &Place<'_>) -> Result<Exit, Failure> {
-    let why = reason(&arguments.reason, "how the structure came there")?;
     let set = Set::read(&place.dir)?;
     set.sealed()?;
     let lines = baseline::through(&set, &arguments.through).map_err(Problems::from)?;
@@ -61,7 +59,15 @@ pub(crate) async fn run(arguments: BaselineArguments, place: &Place<'_>) -> Resu
     let transaction = client.transaction().await.map_err(BaselineError::Sql)?;
     let actor = find::actor(arguments.actor);
     let mutex = baseline::take(&transaction, &actor).await?;
-    baseline::record(&transaction, &mutex, &lines, How::Compared, &actor, why).await?;
+    baseline::record(
+        &transaction,
+        &mutex,
+        &lines,
+        How::Compared,
+        &actor,
+        &arguments.reason,
+    )
+    .await?;
     transaction.commit().await.map_err(BaselineError::Sql)?;
     let recorded: Vec<String> = lines.iter().map(|line| line.at.to_string()).collect();
     place.output.one(

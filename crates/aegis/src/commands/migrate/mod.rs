@@ -15,6 +15,7 @@ mod many;
 mod new;
 pub(crate) mod on_target;
 mod plan;
+mod reason;
 mod reconcile;
 mod repair;
 mod run;

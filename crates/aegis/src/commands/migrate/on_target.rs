@@ -4,12 +4,13 @@
 
 use std::time::Duration;
 
-use aegis_migrate::change::Phase;
+use aegis_migrate::change::{ChangeId, Phase};
 use aegis_migrate::ledger::LedgerName;
 use aegis_migrate::mutex::{Held, RunName};
 use aegis_migrate::run::{self as runner, Ladder, RunError, Summary};
 use aegis_migrate::session::Direct;
 use aegis_migrate::set::Set;
+use aegis_migrate::standing::Standing;
 use aegis_model::ErrorCode;
 use aegis_store::{Config, install};
 use serde_json::{Value, json};
@@ -193,5 +194,23 @@ pub(crate) fn failure(error: &RunError) -> Failure {
         RunError::Requires(_) => failure.with_code(ErrorCode::REQUIRED_FIRST),
         RunError::Shape { .. } => failure.with_code(ErrorCode::STRUCTURE),
         _ => failure,
+    }
+}
+
+/// That the expand of a change is applied, where it has one: what counts or moves its rows needs what that makes.
+pub(super) fn expanded(stands: &Standing, id: &ChangeId) -> Result<(), Failure> {
+    let expand = stands
+        .lines
+        .iter()
+        .find(|line| line.line.at.id == *id && line.line.at.phase == Phase::Expand);
+    match expand.filter(|line| !line.state.is_done()) {
+        None => Ok(()),
+        Some(line) => {
+            let first = format!(
+                "{} is not applied here; `aegis migrate run --phase expand` applies it",
+                line.line.at
+            );
+            Err(Failure::new(Exit::Migrate(21), first).with_code(ErrorCode::REQUIRED_FIRST))
+        }
     }
 }

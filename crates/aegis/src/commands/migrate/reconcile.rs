@@ -53,7 +53,9 @@ pub(crate) async fn run(
     let way_out = data::way_out(&held.session.client, change).await;
     let again = held.session.again();
     held.release().await;
-    applied.map_err(|error| on_target::failure(&error))?;
+    let stands = applied.map_err(|error| on_target::failure(&error))?;
+    // Before, there may be no new side to count.
+    on_target::expanded(&stands, &arguments.id)?;
     let way_out = way_out.map_err(|error| on_target::failure(&error))?;
     let session = again(format!("aegis reconcile/{}", who.run))
         .await

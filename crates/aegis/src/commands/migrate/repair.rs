@@ -13,9 +13,8 @@ use serde_json::json;
 
 use super::seal::ReplayArguments;
 use super::targets::{self, Aim, Manner, TargetArguments, Told, on_each};
-use super::{Place, on_target};
+use super::{Place, on_target, reason};
 use crate::commands::find;
-use crate::commands::lane::pause::reason;
 use crate::exit::Exit;
 use crate::failure::{Failure, chain};
 
@@ -89,7 +88,7 @@ impl RepairArguments {
 #[derive(Debug, Args)]
 pub(super) struct WhyArguments {
     /// Why; kept with who.
-    #[arg(long)]
+    #[arg(long, value_parser = reason::read)]
     pub(super) reason: String,
     /// Who; default: the user of the shell.
     #[arg(long)]
@@ -128,7 +127,7 @@ async fn repaired(aim: Aim, arguments: Arc<RepairArguments>) -> Result<Told, Fai
 }
 
 async fn accept(arguments: &ProvenArguments, aim: &Aim) -> Result<Told, Failure> {
-    let why = reason(&arguments.why.reason, "why the edit is right")?;
+    let why = &arguments.why.reason;
     let (set, at) = (&aim.set, &arguments.line);
     let mut held = held(&arguments.why, aim).await?;
     let structures = if library::needs_replay(&held, set, at).await.map_err(told)? {
@@ -155,7 +154,7 @@ async fn accept(arguments: &ProvenArguments, aim: &Aim) -> Result<Told, Failure>
 }
 
 async fn mark(arguments: &ProvenArguments, aim: &Aim) -> Result<Told, Failure> {
-    let why = reason(&arguments.why.reason, "how it came there")?;
+    let why = &arguments.why.reason;
     let (set, at) = (&aim.set, &arguments.line);
     let mut held = held(&arguments.why, aim).await?;
     let part = library::replayed_with(&held, set, at).await.map_err(told)?;
@@ -175,7 +174,7 @@ async fn mark(arguments: &ProvenArguments, aim: &Aim) -> Result<Told, Failure> {
 }
 
 async fn again(arguments: &RetryArguments, aim: &Aim) -> Result<Told, Failure> {
-    let why = reason(&arguments.why.reason, "what you have seen there")?;
+    let why = &arguments.why.reason;
     let mut held = held(&arguments.why, aim).await?;
     let done = library::retry(&mut held, &arguments.line, arguments.step, why).await;
     held.release().await;
@@ -190,7 +189,7 @@ async fn again(arguments: &RetryArguments, aim: &Aim) -> Result<Told, Failure> {
 }
 
 async fn made_again(arguments: &SyncArguments, aim: &Aim) -> Result<Told, Failure> {
-    let why = reason(&arguments.why.reason, "what happened to it")?;
+    let why = &arguments.why.reason;
     let id = &arguments.change;
     let mut held = held(&arguments.why, aim).await?;
     let done = library::sync(&mut held, &aim.set, id, &Ladder::default(), why).await;

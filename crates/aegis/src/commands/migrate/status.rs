@@ -76,8 +76,7 @@ pub(crate) async fn status(
     sync::whole(&client, LedgerName::Application, &set, &stands)
         .await
         .map_err(|error| told(&error))?;
-    let edited: Vec<Problem> = stands.edited().map(|line| edited(&set, line)).collect();
-    Problems::none_of(edited)?;
+    edited(&set, &stands)?;
     Ok(Exit::Done)
 }
 
@@ -141,9 +140,8 @@ async fn of_many(set: &Set, resolved: Resolved, place: &Place<'_>) -> Result<Exi
                     one["target"] = Value::from(name.clone());
                     documents.push(one);
                 }
-                let edited: Vec<Problem> = stands.edited().map(|line| edited(set, line)).collect();
-                if let Err(problems) = Problems::none_of(edited) {
-                    first.get_or_insert(Failure::from(problems).after(&format!("target {name}")));
+                if let Err(failure) = edited(set, &stands) {
+                    first.get_or_insert(failure.after(&format!("target {name}")));
                 }
             }
             Each::Failed(failure) => {
@@ -160,17 +158,25 @@ async fn of_many(set: &Set, resolved: Resolved, place: &Place<'_>) -> Result<Exi
     first.map_or(Ok(Exit::Done), Err)
 }
 
-fn edited(set: &Set, line: &Line) -> Problem {
-    Problem::of_file(
+/// Lines that were applied with another hash.
+pub(super) fn edited(set: &Set, stands: &Standing) -> Result<(), Failure> {
+    let lines = stands.edited().map(|line| edited_line(set, &line.line.at));
+    Ok(Problems::none_of(lines.collect())?)
+}
+
+fn edited_line(set: &Set, at: &PhaseOf) -> Problem {
+    let problem = Problem::of_file(
         set.files().name_of(aegis_migrate::lock::LOCK_FILE),
+        format!("{at} was applied to this database with another hash"),
         format!(
-            "{} was applied to this database with another hash",
-            line.line.at
+            "put the files back as they were applied and write a new change; an edit that was reviewed is accepted by `aegis migrate repair accept-checksum {at} --reason TEXT`"
         ),
-        "put the files back as they were applied and write a new change",
     )
-    .at(line.line.line)
-    .kind(Kind::Checksum)
+    .kind(Kind::Checksum);
+    match set.lock.line(at) {
+        Some(line) => problem.at(line.line),
+        None => problem,
+    }
 }
 
 fn word(state: &State) -> &'static str {
@@ -230,6 +236,9 @@ async fn checked(aim: Aim, at: PhaseOf, until: Instant) -> Result<Told, Failure>
             Ok(_) | Err(_) => tokio::time::sleep(LOOK_EVERY.min(until - Instant::now())).await,
         }
     };
+    if let State::Edited { .. } = state {
+        return Err(Problems::from(edited_line(&aim.set, &at)).into());
+    }
     if !state.is_done() {
         let place = match aim.ledger {
             LedgerName::Tenant(_) => "schema",
@@ -240,11 +249,7 @@ async fn checked(aim: Aim, at: PhaseOf, until: Instant) -> Result<Told, Failure>
             format!("{at} is {} in this {place}", word(&state)),
             format!("`{}` applies it", command(&at)),
         );
-        let kind = match state {
-            State::Edited { .. } => Kind::Checksum,
-            _ => Kind::Requires,
-        };
-        return Err(Problems::from(problem.kind(kind)).into());
+        return Err(Problems::from(problem.kind(Kind::Requires)).into());
     }
     Ok(Told {
         fields: vec![("applied", at.to_string())],

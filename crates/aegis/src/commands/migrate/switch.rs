@@ -16,7 +16,7 @@ use serde_json::json;
 
 use super::by::ByArguments;
 use super::contract::no_such;
-use super::{Place, connect};
+use super::{Place, connect, reason};
 use crate::exit::Exit;
 use crate::failure::{Failure, chain};
 use crate::output::note;
@@ -24,7 +24,9 @@ use crate::output::note;
 /// Below its help.
 pub(crate) const AFTER: &str = "Applications ask `SELECT * FROM aegis_migrate.switched('ID')` and may keep the answer for cache_ttl_ms, so a move counts \
     only after that time. The new side needs a pass of `aegis migrate reconcile` that counted no row in which forward does not hold, at \
-    most [reconcile] max_age old; otherwise exit code 18, and nothing moves. Back to the old side until `contract close`.";
+    most [reconcile] max_age old; otherwise exit code 18, and nothing moves. Rows that a new program has written already may be such that \
+    forward would make something else of them: when agrees is zero, --accept-forward N takes exactly the N mismatching rows of the newest \
+    pass, and the number is kept. Back to the old side until `contract close`.";
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum SideArgument {
@@ -54,8 +56,11 @@ pub(crate) struct SwitchArguments {
     /// What applications shall write.
     #[arg(long, value_enum, requires = "reason")]
     writes: Option<SideArgument>,
+    /// Accepts exactly so many rows that forward does not make, because programs wrote them on the new side.
+    #[arg(long, value_name = "N", requires = "reason", value_parser = clap::value_parser!(i64).range(1..))]
+    accept_forward: Option<i64>,
     /// Why, for the record.
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", value_parser = reason::read)]
     reason: Option<String>,
     /// Moves only when the switch still has this rev.
     #[arg(long, value_name = "REV")]
@@ -91,13 +96,22 @@ pub(crate) async fn run(arguments: &SwitchArguments, place: &Place<'_>) -> Resul
             &[("outcome", "nothing".to_owned())],
             &json!({ "outcome": "nothing", "change": arguments.id }),
         ),
-        Moved::Applied { rev, counts_from } => {
-            let fields = [
+        Moved::Applied {
+            rev,
+            counts_from,
+            accepted,
+        } => {
+            let mut fields = vec![
                 ("outcome", "applied".to_owned()),
                 ("rev", rev.to_string()),
                 ("counts from", counts_from.to_string()),
             ];
-            let document = json!({ "outcome": "applied", "change": arguments.id, "rev": rev, "counts_from": counts_from });
+            if let Some(rows) = accepted {
+                let words = format!("{rows} rows whose new side forward does not make");
+                fields.push(("accepted", words));
+            }
+            let document = json!({ "outcome": "applied", "change": arguments.id, "rev": rev, "counts_from": counts_from,
+                "accepted": accepted });
             place.output.one(&fields, &document);
         }
     }
@@ -136,6 +150,9 @@ async fn make(
         .await
         .and_then(|row| row.try_get(0))
         .map_err(of_run)?;
+    let written_new = reconciled::written_new(&transaction, change, now)
+        .await
+        .map_err(of_run)?;
     let wanted = Move {
         change: &id,
         seen: arguments.rev,
@@ -148,14 +165,16 @@ async fn make(
         by: &who.by,
         reason,
         forward: &forward,
+        written_new: &written_new,
+        accept_forward: arguments.accept_forward,
         now,
     };
     let moved = switch::make(&transaction, &wanted)
         .await
         .map_err(|error| failure(&error))?;
-    if let Moved::Applied { rev, .. } = &moved {
+    if let Moved::Applied { rev, accepted, .. } = &moved {
         let event = json!({ "event": "switched", "change": id, "rev": rev, "reads": wanted.reads, "writes": wanted.writes, "by": who.by,
-            "reason": reason, "forward": forward });
+            "reason": reason, "forward": forward, "accepted": accepted });
         ledger::event(&transaction, &who, &event)
             .await
             .map_err(of_run)?;
@@ -190,8 +209,12 @@ fn of_run(error: impl Into<RunError>) -> Failure {
 
 fn failure(error: &SwitchError) -> Failure {
     let code = match error {
-        SwitchError::NotDeclared { .. } | SwitchError::NoSuchRev { .. } => 2,
-        SwitchError::NotReconciled { .. } | SwitchError::Closed { .. } => 18,
+        SwitchError::NotDeclared { .. }
+        | SwitchError::NoSuchRev { .. }
+        | SwitchError::NothingToAccept { .. } => 2,
+        SwitchError::NotReconciled { .. }
+        | SwitchError::NotAccepted { .. }
+        | SwitchError::Closed { .. } => 18,
         SwitchError::MovedMeanwhile { .. } => 16,
         SwitchError::Database(_) | SwitchError::Unreadable(_) => 20,
     };

@@ -1,6 +1,6 @@
 //! `aegis migrate verify`: whether a database is what was applied to it, and what the lock makes.
 //!
-//! Invariants: nothing is written into the database; exit code 0 only for what was compared.
+//! Invariants: nothing is written into the database; exit code 0 only for what was compared, by lines that were not edited.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use serde_json::json;
 use tokio_postgres::Client;
 
 use super::targets::{self, Aim, Manner, TargetArguments, Told, on_each};
-use super::{Place, connect};
+use super::{Place, connect, status};
 use crate::exit::Exit;
 use crate::failure::{Failure, chain};
 use crate::output::Progress;
@@ -28,7 +28,7 @@ use crate::output::Progress;
 /// Below its help.
 pub(crate) const AFTER: &str = "It reads the catalog in one snapshot and writes nothing. Two answers: beside what the applied steps have made here, \
     and beside schema.MAJOR.json, which `aegis migrate seal` writes. Exit code 12 when something is wrong, and when nothing could \
-    be compared.";
+    be compared; 11 when a line was edited after it was applied here.";
 
 #[derive(Debug, Args)]
 pub(crate) struct VerifyArguments {
@@ -76,6 +76,8 @@ async fn verified(aim: Aim, by: Arc<By>) -> Result<Told, Failure> {
     let set = &*aim.set;
     let client = connect(&aim.url).await?;
     let stands = standing(set, &recorded_in(&client, aim.ledger).await?);
+    // What was applied is of another text: nothing here says what it should have made.
+    status::edited(set, &stands)?;
     let pending: Vec<String> = stands
         .lines
         .iter()

@@ -1,5 +1,6 @@
 //! `aegis migrate` as a person or a pipeline meets it.
 
+mod accepting;
 mod as_task;
 mod building;
 mod contracting;

@@ -10,8 +10,8 @@ use clap::Args;
 use serde_json::json;
 
 use super::{failure, keyring};
-use crate::commands::migrate::Place;
 use crate::commands::migrate::by::ByArguments;
+use crate::commands::migrate::{Place, reason};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::note;
@@ -31,7 +31,7 @@ pub(super) struct ReopenArguments {
     #[arg(value_name = "ID")]
     id: ChangeId,
     /// Why, for the record.
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", value_parser = reason::read)]
     reason: String,
     #[command(flatten)]
     by: ByArguments,

@@ -22,7 +22,7 @@ use jiff::Timestamp;
 use serde_json::json;
 
 use super::{failure, keyring, ledger_of, of_run, read, subject};
-use crate::commands::migrate::{Place, connect, connect_to_write};
+use crate::commands::migrate::{Place, connect, connect_to_write, reason};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::note;
@@ -46,7 +46,7 @@ pub(super) struct AttestArguments {
     #[arg(long, value_name = "TIME")]
     until: Timestamp,
     /// How you know.
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", value_parser = reason::read)]
     reason: String,
 }
 
