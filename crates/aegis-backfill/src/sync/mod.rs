@@ -235,7 +235,9 @@ impl Rule {
         add(&self.table.sql());
         for side in [&self.old, &self.new] {
             add(&side.len().to_string());
-            side.iter().for_each(|column| add(column));
+            for column in side {
+                add(column);
+            }
         }
         for direction in [&self.forward, &self.backward] {
             add(&direction.len().to_string());
