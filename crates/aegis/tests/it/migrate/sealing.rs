@@ -129,12 +129,13 @@ async fn process_an_override_that_nothing_needs_is_neither_sealed_nor_planned() 
         folder.change(A, "CREATE TABLE users (id bigint);\n");
         let toml = folder.read(&format!("{A}/change.toml"));
         let reason = format!("compatible = [{{ rule = \"{rule}\", reason = \"x\" }}]\n");
+        let line = toml.lines().count() + 1;
         folder.write(&format!("{A}/change.toml"), toml + &reason);
         let ran = folder.run(None, &["seal"]).await;
         assert_eq!((ran.code, ran.stdout.as_str()), (3, ""), "{ran:?}");
         assert!(
             ran.stderr
-                .contains(&format!("{A}/change.toml:1: [unused-override] {said}")),
+                .contains(&format!("{A}/change.toml:{line}: [unused-override] {said}")),
             "{ran:?}"
         );
         assert!(!folder.dir().join("migrations.lock").exists());
