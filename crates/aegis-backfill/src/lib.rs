@@ -6,6 +6,7 @@
 //!
 //! It knows tables, keys and expressions; folders, locks and phases are `aegis-migrate`'s.
 
+mod digest;
 pub mod job;
 mod key;
 pub mod pass;

@@ -25,10 +25,10 @@ use std::time::Duration;
 use aegis_catalog::Name;
 use serde::Serialize;
 use serde_json::Value;
-use sha2::{Digest, Sha256};
 use tokio_postgres::Client;
 
 use crate::Pause;
+use crate::digest::Digest;
 use crate::sync::Rule;
 use crate::throttle::Limits;
 
@@ -79,32 +79,20 @@ pub enum Write {
 impl Spec {
     /// What the cursors belong to: the batch's size is not part of it.
     pub fn sha256(&self) -> String {
-        let mut hash = Sha256::new();
-        let mut add = |part: &str| {
-            hash.update(part.len().to_le_bytes());
-            hash.update(part.as_bytes());
-        };
-        add(&self.schema);
-        add(&self.table.sql());
+        let mut digest = Digest::new();
+        digest.add(&self.schema);
+        digest.add(&self.table.sql());
         for column in &self.key {
-            add(column);
+            digest.add(column);
         }
         match &self.write {
             Write::Forward(rule) => {
-                for (column, from) in rule.forward.iter().chain(&rule.backward) {
-                    add(column);
-                    add(from);
-                }
+                digest.add_pairs(rule.forward.iter().chain(&rule.backward));
             }
-            Write::Statement { sql, .. } => add(sql),
+            Write::Statement { sql, .. } => digest.add(sql),
         }
-        hex(&hash.finalize())
+        digest.hex()
     }
-}
-
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    let digits: Vec<String> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    digits.concat()
 }
 
 /// A connection that is being made; the error is for people.

@@ -12,10 +12,10 @@ mod sides;
 use aegis_catalog::quote;
 use serde::Serialize;
 use serde_json::Value;
-use sha2::{Digest, Sha256};
 use tokio_postgres::{Client, GenericClient, IsolationLevel, Transaction};
 
-use crate::job::{Told, Who, hex};
+use crate::digest::Digest;
+use crate::job::{Told, Who};
 use crate::sync::{Pinned, Rule, TriggerState};
 
 pub use error::PassError;
@@ -80,23 +80,16 @@ pub enum What {
 impl Asked {
     /// The hash of what is asked: evidence for another question is none.
     pub fn sha256(&self) -> String {
-        let mut hash = Sha256::new();
-        let mut add = |part: &str| {
-            hash.update(part.len().to_le_bytes());
-            hash.update(part.as_bytes());
-        };
-        add(&self.schema);
+        let mut digest = Digest::new();
+        digest.add(&self.schema);
         match &self.what {
-            What::Query { sql, .. } => add(sql),
+            What::Query { sql, .. } => digest.add(sql),
             What::Sides(rule) => {
-                add(&rule.table.sql());
-                for (column, from) in rule.forward.iter().chain(&rule.backward) {
-                    add(column);
-                    add(from);
-                }
+                digest.add(&rule.table.sql());
+                digest.add_pairs(rule.forward.iter().chain(&rule.backward));
             }
         }
-        hex(&hash.finalize())
+        digest.hex()
     }
 
     /// Whose trigger has to stay as it is.

@@ -121,23 +121,21 @@ DECLARE
     aegis_old boolean;
     aegis_new boolean;
     aegis_agrees boolean;
+    aegis_by_new boolean;
+BEGIN
 ",
         made_of(&sides.rule)
     );
-    if let [one] = groups.as_slice() {
-        text.push_str("BEGIN\n");
-        text.push_str(&written(&one.old, &one.new));
-        text.push_str(&sighted(sides));
-        text.push_str(&whole(sides, one));
-    } else {
-        let all = |of: fn(&Sides) -> &[Column]| of(sides).iter().collect::<Vec<_>>();
-        text.push_str("    aegis_by_new boolean;\nBEGIN\n");
-        text.push_str(&written(&all(|sides| &sides.old), &all(|sides| &sides.new)));
-        text.push_str(&sighted(sides));
-        text.push_str("    aegis_by_new := TG_OP = 'INSERT' AND aegis_new AND NOT aegis_old;\n");
-        for group in &groups {
-            text.push_str(&part(sides, group));
+    let all = |of: fn(&Sides) -> &[Column]| of(sides).iter().collect::<Vec<_>>();
+    text.push_str(&written(&all(|sides| &sides.old), &all(|sides| &sides.new)));
+    text.push_str(&sighted(sides));
+    text.push_str("    aegis_by_new := TG_OP = 'INSERT' AND aegis_new AND NOT aegis_old;\n");
+    for group in &groups {
+        // Of one group it has just been asked.
+        if groups.len() > 1 {
+            text.push_str(&written(&group.old, &group.new));
         }
+        text.push_str(&kept(sides, group));
     }
     text.push_str("    RETURN NEW;\nEND;\n");
     text
@@ -203,42 +201,12 @@ fn both(sides: &Sides) -> String {
     )
 }
 
-/// The one group of a change. A write of the new side after which the row agrees takes nothing from the old one: what is there may be what
-/// backward cannot give.
-fn whole(sides: &Sides, group: &Group<'_>) -> String {
+/// Keeps one group. A write that touches nothing of it leaves it alone, but for a row of before whose new side nobody has written; an
+/// INSERT that gives nothing of it is one of the side that it gives something of. A write of the new side after which the row agrees takes
+/// nothing from the old one: what is there may be what backward cannot give.
+fn kept(sides: &Sides, group: &Group<'_>) -> String {
     format!(
-        "    IF aegis_new AND TG_OP = 'UPDATE' THEN
-        SELECT {agrees} INTO aegis_agrees FROM (SELECT OLD.*) AS aegis_row;
-        IF NOT aegis_agrees THEN
-{filled}        END IF;
-    END IF;
-    IF aegis_old AND aegis_new THEN
-        SELECT {agrees} INTO aegis_agrees FROM (SELECT NEW.*) AS aegis_row;
-        IF aegis_agrees THEN
-            RETURN NEW;
-        END IF;
-        {both}
-    END IF;
-    IF aegis_new THEN
-        SELECT TG_OP = 'UPDATE' AND {agrees} INTO aegis_agrees FROM (SELECT NEW.*) AS aegis_row;
-        IF NOT aegis_agrees THEN
-    {to_old}        END IF;
-    ELSE
-{to_new}    END IF;
-",
-        agrees = group.agrees(),
-        filled = filled(&group.new),
-        both = both(sides),
-        to_old = carry(&group.old),
-        to_new = carry(&group.new),
-    )
-}
-
-/// One group of several. A write that touches nothing of it leaves it alone, but for a row of before whose new side nobody has written;
-/// an INSERT that gives nothing of it is one of the side that it gives something of.
-fn part(sides: &Sides, group: &Group<'_>) -> String {
-    format!(
-        "{written}    IF aegis_old OR aegis_new THEN
+        "    IF aegis_old OR aegis_new THEN
         IF aegis_new AND TG_OP = 'UPDATE' THEN
             SELECT {agrees} INTO aegis_agrees FROM (SELECT OLD.*) AS aegis_row;
             IF NOT aegis_agrees THEN
@@ -263,7 +231,6 @@ fn part(sides: &Sides, group: &Group<'_>) -> String {
     ELSIF aegis_old AND NOT aegis_new THEN
 {to_new}    END IF;
 ",
-        written = written(&group.old, &group.new),
         agrees = group.agrees(),
         hollow = group.hollow(),
         filled = filled(&group.new),

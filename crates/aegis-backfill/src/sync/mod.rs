@@ -14,10 +14,9 @@ mod pin;
 use std::collections::{BTreeMap, BTreeSet};
 
 use aegis_catalog::{Name, quote};
-use sha2::{Digest as _, Sha256};
 use tokio_postgres::GenericClient;
 
-use crate::job::hex;
+use crate::digest::Digest;
 use groups::{Group, groups};
 
 pub use error::SyncError;
@@ -227,27 +226,20 @@ impl Sides {
 impl Rule {
     /// What it says, as one value: the same text, the same value.
     fn sha256(&self) -> String {
-        let mut hash = Sha256::new();
-        let mut add = |part: &str| {
-            hash.update(part.len().to_le_bytes());
-            hash.update(part.as_bytes());
-        };
-        add(&self.table.sql());
+        let mut digest = Digest::new();
+        digest.add(&self.table.sql());
         for side in [&self.old, &self.new] {
-            add(&side.len().to_string());
+            digest.add(&side.len().to_string());
             for column in side {
-                add(column);
+                digest.add(column);
             }
         }
         for direction in [&self.forward, &self.backward] {
-            add(&direction.len().to_string());
-            for (column, from) in direction {
-                add(column);
-                add(from);
-            }
+            digest.add(&direction.len().to_string());
+            digest.add_pairs(direction);
         }
-        add(if self.reject_both { "reject" } else { "new" });
-        hex(&hash.finalize())
+        digest.add(if self.reject_both { "reject" } else { "new" });
+        digest.hex()
     }
 
     /// Whether a trigger was made of this: of the same columns and expressions, as they are written.
