@@ -202,6 +202,7 @@ impl Drill {
     async fn make(&mut self, stage: &mut Stage, fault: Fault) -> Result<(), DrillError> {
         let kind = fault.name().to_owned();
         stage.history.tell(Event::Fault { kind: kind.clone() })?;
+        stage.tell(&kind.replace('_', " "));
         // False where every worker is frozen already: a fault that was not made is not counted.
         let mut made = true;
         match fault {

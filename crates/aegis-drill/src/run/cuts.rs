@@ -34,6 +34,9 @@ pub(super) async fn hold_and_kill(stage: &mut Stage, each: usize) -> Result<(), 
     for cut in CUTS {
         let mut left = each;
         while left > 0 {
+            stage.tell(&format!(
+                "a process is killed at the cut {cut}, {left} tasks of each class to go"
+            ));
             let now = left.min(AT_ONCE);
             left -= now;
             let all = now * CLASSES;

@@ -62,6 +62,8 @@ pub struct Options {
     pub fetch_postgres: bool,
     /// For the report.
     pub commit: String,
+    /// Hears what is under way: a line for people at each fault and each part of the run.
+    pub tell: fn(&str),
 }
 
 /// Runs a drill to its report, which is written too.
@@ -77,6 +79,7 @@ pub async fn chaos(options: &Options) -> Result<Report, DrillError> {
     for _ in 0..options.workers {
         stage.start_worker()?;
     }
+    stage.tell("the workers are started; faults from now on");
     let (enough, watched) = watch::channel(false);
     let submitting = submit::start(&stage, options.seed, watched)?;
     let mut drill = Drill::new(options);
@@ -84,17 +87,24 @@ pub async fn chaos(options: &Options) -> Result<Report, DrillError> {
     enough.send_replace(true);
     submitting.await.ok();
     // What waits is nobody's cut.
+    stage.tell("the last fault is made; what was begun ends");
     drill.settle(&mut stage).await?;
     let mut refused = Vec::new();
     cuts::hold_and_kill(&mut stage, options.cut_tasks).await?;
     if options.cut_tasks > 0 {
+        stage.tell("processes sleep in the honest window");
         window::freeze_and_wake(&mut stage).await?;
+        stage.tell("reports come after the task went to other hands");
         refused = hands::report_into_other_hands(&mut stage).await?;
     }
     let rolled = match options.break_with {
         Some(_) => None,
-        None => Some(rollback::roll_back(&mut stage).await?),
+        None => {
+            stage.tell("the newer worker goes, the older one finds its checkpoint");
+            Some(rollback::roll_back(&mut stage).await?)
+        }
     };
+    stage.tell("everything ends; then the evidence is read");
     let settled = drill.settle(&mut stage).await?;
     stage.end_workers(DRAIN).await;
     let evidence = stage.evidence().await?;

@@ -103,11 +103,18 @@ pub(super) struct Stage {
     pub(super) faketime: Option<PathBuf>,
     /// How often the server refused a connection while it was exhausted.
     refused: Arc<AtomicU64>,
+    began: Instant,
+    hears: fn(&str),
     /// How many tasks had not ended when it was looked last, for the submitter.
     pub(super) backlog: Arc<AtomicI64>,
 }
 
 impl Stage {
+    /// Tells people what is under way, with the seconds since the start.
+    pub(super) fn tell(&self, what: &str) {
+        (self.hears)(&format!("{:>4} s  {what}", self.began.elapsed().as_secs()));
+    }
+
     pub(super) async fn start(options: &Options) -> Result<Self, DrillError> {
         let faketime = faketime::library();
         let servers = ServerOptions {
@@ -154,6 +161,8 @@ impl Stage {
             pooled: Vec::new(),
             faketime,
             refused: Arc::default(),
+            began: Instant::now(),
+            hears: options.tell,
             backlog: Arc::default(),
             proxy,
             direct_url: calm.url("aegis_engine", "postgres"),

@@ -12,7 +12,7 @@ use clap::{Args, Subcommand, ValueEnum};
 
 use crate::exit::Exit;
 use crate::failure::{Failure, chain};
-use crate::output::{Output, line};
+use crate::output::{Output, line, note};
 
 const EXIT_CODES: &str = "Exit codes: 0 everything held; 1 something was broken, or the run is void; 4 the options make no sense, or the \
     folder cannot be used; 5 there is no PostgreSQL.";
@@ -210,6 +210,7 @@ async fn run_chaos(arguments: ChaosArguments, output: Output) -> Result<Exit, Fa
         commit: option_env!("AEGIS_BUILD_COMMIT")
             .unwrap_or("unknown")
             .to_owned(),
+        tell: note,
     })
     .await?;
     if output == Output::Json {

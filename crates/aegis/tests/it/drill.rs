@@ -57,6 +57,13 @@ async fn process_chaos_of_three_seeds_breaks_nothing() {
         let ran = run(command).await;
         let text = std::fs::read_to_string(report.join("report.json")).unwrap_or_default();
         assert_eq!(ran.code, 0, "seed {seed}: {ran:?}\n{text}");
+        // Whoever waits sees where it is.
+        for part in [
+            "s  postgres killed",
+            "s  a process is killed at the cut ran",
+        ] {
+            assert!(ran.stderr.contains(part), "seed {seed}: {}", ran.stderr);
+        }
         let report: Value = serde_json::from_str(&text).unwrap();
         for name in NOTHING {
             assert_eq!(report[name], 0, "seed {seed}: {name}: {text}");
