@@ -328,3 +328,63 @@ pub(super) fn lost_all(
         other => other,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(result: Option<&[u8]>) -> i64 {
+        let held = Held {
+            task: Uuid::nil(),
+            owner: Uuid::nil(),
+            claim_id: Uuid::nil(),
+            epoch: 1,
+            rev: 1,
+            lineage: aegis_model::Lineage {
+                floor: 0,
+                timeline: 1,
+            },
+        };
+        let result = result.map(<[u8]>::to_vec);
+        Completion { held, result }.digest()
+    }
+
+    /// History holds them: another release has to find the same.
+    #[test]
+    fn a_digest_is_the_first_eight_bytes_of_the_sha_256() {
+        assert_eq!(of(Some(b"{}")), 0x4413_6fa3_55b3_678a);
+        assert_eq!(of(None), 0xe3b0_c442_98fc_1c14_u64.cast_signed());
+    }
+
+    #[test]
+    fn what_of_a_group_was_not_written_is_unknown_once_the_rest_is() {
+        let written = || vec![Outcome::Applied(State::Succeeded)];
+        let both = joined(written(), Ok(written()), 1);
+        assert_eq!(both, [Outcome::Applied(State::Succeeded); 2]);
+        let half = joined(written(), Err(StoreError::NotInstalled), 2);
+        assert_eq!(
+            half,
+            [
+                Outcome::Applied(State::Succeeded),
+                Outcome::Unknown,
+                Outcome::Unknown
+            ]
+        );
+    }
+
+    #[test]
+    fn only_a_lost_answer_makes_a_group_unknown() {
+        let lost = lost_all(Err(StoreError::Panicked), 2).unwrap();
+        assert_eq!(lost, [Outcome::Unknown; 2]);
+        let told = lost_all(Err(StoreError::NotInstalled), 2);
+        assert!(matches!(told, Err(StoreError::NotInstalled)), "{told:?}");
+        let applied = vec![Outcome::Applied(State::Ready)];
+        assert_eq!(lost_all(Ok(applied.clone()), 1).unwrap(), applied);
+    }
+
+    #[test]
+    fn what_the_database_did_not_say_is_told_as_it_is() {
+        assert!(cause(&StoreError::NotInstalled).contains("no Aegis schema"));
+        assert!(!is_data_error(&StoreError::NotInstalled));
+    }
+}

@@ -1,8 +1,8 @@
 //! Open operations: what each end of an execution makes of them, stored outcomes, people's decisions.
 
-use aegis_model::{Cause, Class, Held, OperationState, Outcome, Resolution, State};
+use aegis_model::{Cause, Class, FenceReason, Held, OperationState, Outcome, Resolution, State};
 use aegis_store::Claim;
-use aegis_store::guarded::{Dispatched, OperationResult};
+use aegis_store::guarded::{Dispatched, OperationResult, Saved};
 use aegis_store::overrides::Decided;
 use uuid::Uuid;
 
@@ -412,6 +412,62 @@ async fn a_result_is_stored_once() {
     let after = bed.store.ledger(held.task).await.unwrap();
     assert_eq!(after[0].state, before[0].state);
     assert_eq!(open_ops(&bed, held.task).await, 0);
+}
+
+/// The downstream said for sure that nothing was applied: nothing is open any more, and the call may leave again.
+#[tokio::test]
+async fn a_dispatch_that_was_taken_back_is_not_open_and_may_be_sent_again() {
+    let bed = Bed::new().await;
+    let worker = bed.worker(&["k"]).await;
+    let (claim, held) = dispatched(&bed, &worker, Class::Blind).await;
+    let take_back = async |held: Held| {
+        let (operation, note) = ("blind".to_owned(), "busy \0".to_owned());
+        bed.store.withdraw(held, claim.lane, operation, note).await
+    };
+    let saved = Saved {
+        rev: held.rev + 1,
+        lane: claim.lane,
+    };
+    assert_eq!(take_back(held).await.unwrap(), Outcome::Applied(saved));
+    let current = saved.rev;
+    assert_eq!(
+        take_back(held).await.unwrap(),
+        Outcome::Fenced(FenceReason::Rev { current })
+    );
+    let entry = bed.store.ledger(held.task).await.unwrap().remove(0);
+    assert_eq!(entry.state, OperationState::Intended);
+    assert_eq!(entry.note.as_deref(), Some("busy \u{fffd}"));
+    assert_eq!((entry.result, open_ops(&bed, held.task).await), (None, 0));
+
+    let held = Held {
+        rev: saved.rev,
+        ..held
+    };
+    let again = dispatch(held, claim.lane, Class::Blind, "blind");
+    let Outcome::Applied(Dispatched::Go { saved, dispatches }) =
+        bed.store.dispatch(again).await.unwrap()
+    else {
+        panic!("what was taken back may be sent again");
+    };
+    assert_eq!((dispatches, open_ops(&bed, held.task).await), (2, 1));
+    // A failure is stored as one.
+    let result = OperationResult {
+        held: Held {
+            rev: saved.rev,
+            ..held
+        },
+        lane: saved.lane,
+        operation: "blind".to_owned(),
+        succeeded: false,
+        protocol: 1,
+        result: Some(b"{}".to_vec()),
+        note: None,
+    };
+    bed.store.settle(result).await.unwrap().applied().unwrap();
+    assert_eq!(
+        operation_state(&bed, held.task, "blind").await,
+        OperationState::Failed
+    );
 }
 
 /// A settling claim that never gets anywhere stops at the policy's maximum: people decide.

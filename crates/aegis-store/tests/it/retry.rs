@@ -304,11 +304,79 @@ async fn a_data_error_in_a_group_is_charged_to_its_row_alone() {
     assert_eq!(bed.live::<i32>(bad, "failures").await, 1);
     let errors = bed.store.attempt_errors(bad).await.unwrap();
     assert_eq!(errors[0].code, "result_refused");
-    assert!(
-        errors[0].message.contains("refused"),
-        "{}",
-        errors[0].message
-    );
+    let said = "the database refused the result: new row for relation";
+    assert!(errors[0].message.starts_with(said), "{}", errors[0].message);
+}
+
+/// What the database cannot store of an error is left out; the failure is charged all the same, to each by itself.
+#[tokio::test]
+async fn an_error_that_the_database_refuses_is_charged_without_what_it_refused() {
+    let bed = Bed::new().await;
+    let worker = bed.worker(&["k"]).await;
+    bed.submit_many("k", 4).await;
+    bed.sql(
+        "alter table aegis.attempt_error add constraint no_poison
+            check (message <> 'poison' and not coalesce(details ? 'poison', false))",
+    )
+    .await;
+    let claims = bed.acquire(&worker, 4).await;
+    let mut group: Vec<_> = claims.iter().map(|claim| failure(claim.held)).collect();
+    group[0].message = "poison".to_owned();
+    group[1].details = Some(serde_json::json!({ "poison": 1 }));
+    // Longer than any interval of PostgreSQL.
+    group[2].retry_after_ms = Some(i64::MAX);
+    group[3].details = Some(serde_json::json!({ "kept": 1 }));
+    for answer in bed.store.fail(group).await.unwrap() {
+        assert_eq!(answer.applied(), Some(State::Scheduled));
+    }
+    let refused = "the database refused the error: ";
+    let check = "violates check constraint";
+    for (claim, said) in claims
+        .iter()
+        .zip([check, check, "out of range", "it broke"])
+    {
+        let errors = bed.store.attempt_errors(claim.held.task).await.unwrap();
+        let [error] = &errors[..] else {
+            panic!("charged {} times", errors.len());
+        };
+        let good = said == "it broke";
+        assert_eq!(error.code, "broken");
+        assert!(error.message.contains(said), "{}", error.message);
+        assert_eq!(error.message.starts_with(refused), !good, "{said}");
+        assert_eq!(error.details.is_some(), good, "{said}");
+        assert_eq!(bed.live::<i32>(claim.held.task, "failures").await, 1);
+    }
+}
+
+/// An error that no row's data is to blame for is the whole call's: nothing is charged and nothing is sent again.
+#[tokio::test]
+async fn an_error_that_no_row_is_to_blame_for_is_the_calls() {
+    let bed = Bed::new().await;
+    let worker = bed.worker(&["k"]).await;
+    bed.submit_many("k", 2).await;
+    bed.sql(
+        "create function public.refuse() returns trigger language plpgsql as $$ begin raise exception 'out of order'; end $$;
+         create trigger refuse before insert on aegis.task_history for each row execute function public.refuse();
+         create trigger refuse before insert on aegis.attempt_error for each row when (new.message = 'it broke')
+            execute function public.refuse()",
+    )
+    .await;
+    let claims = bed.acquire(&worker, 2).await;
+    let before = bed.rows().await;
+    let done = claims.iter().map(|claim| Completion {
+        held: claim.held,
+        result: None,
+    });
+    let completed = bed.store.complete(done.collect()).await;
+    let broken = claims.iter().map(|claim| failure(claim.held));
+    let failed = bed.store.fail(broken.collect()).await;
+    for answer in [completed, failed] {
+        let Err(StoreError::Database { source }) = &answer else {
+            panic!("{answer:?}");
+        };
+        assert_eq!(source.as_db_error().unwrap().message(), "out of order");
+    }
+    assert_eq!(bed.rows().await, before);
 }
 
 #[tokio::test]
@@ -333,6 +401,9 @@ async fn a_result_over_its_limit_is_refused_before_anything_is_sent() {
     ));
     assert!(error.to_string().contains("262144"), "{error}");
     assert_eq!(bed.rows().await, before);
+    let result = Some(vec![b'1'; PAYLOAD_BYTES_MAX]);
+    let just = bed.store.complete(vec![Completion { held, result }]).await;
+    assert_eq!(just.unwrap(), [Outcome::Applied(State::Succeeded)]);
 }
 
 #[tokio::test]

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use aegis_model::{Outcome, State};
+use aegis_model::limits::CHECKPOINT_BYTES_MAX;
+use aegis_model::{Held, Outcome, State};
 use aegis_store::StoreError;
-use aegis_store::guarded::{Completion, ReadBack, SaveTo, complete_in, fence_in};
+use aegis_store::guarded::{Completion, ReadBack, SaveTo, Saved, StepValue, complete_in, fence_in};
 use aegis_store::transaction::commit_checked;
 use aegis_testkit::{Stepper, wait_until};
 
@@ -108,6 +109,45 @@ async fn what_a_handler_writes_beside_its_checkpoint_stands_and_falls_with_the_f
             )
             .await;
         assert_eq!(checkpoints, i64::from(!stale));
+    }
+}
+
+/// A checkpoint and a step's value of just the limit are stored; of one byte more nothing is sent.
+#[tokio::test]
+async fn what_is_saved_may_fill_its_limit_and_not_pass_it() {
+    let bed = Bed::new().await;
+    let worker = bed.worker(&["k"]).await;
+    let claim = bed.claim(&worker).await;
+    let mut held = claim.held;
+    for what in ["the checkpoint", "the step value"] {
+        let save = async |held: Held, bytes: usize| {
+            let to = SaveTo {
+                held,
+                lane: claim.lane,
+                protocol: 1,
+                data: vec![b'1'; bytes],
+            };
+            match what {
+                "the checkpoint" => bed.store.checkpoint(to).await,
+                _ => {
+                    let (name, key) = ("s".to_owned(), "1".to_owned());
+                    bed.store.step(StepValue { name, key, to }).await
+                }
+            }
+        };
+        let before = bed.rows().await;
+        let error = save(held, CHECKPOINT_BYTES_MAX + 1).await.unwrap_err();
+        let StoreError::TooLarge { bytes, limit, .. } = error else {
+            panic!("{what}: {error:?}");
+        };
+        assert_eq!((bytes, limit), (1_048_577, 1_048_576), "{what}");
+        assert!(error.to_string().starts_with(what), "{error}");
+        assert_eq!(bed.rows().await, before, "{what}");
+        let saved = save(held, CHECKPOINT_BYTES_MAX).await.unwrap();
+        let rev = held.rev + 1;
+        let lane = claim.lane;
+        assert_eq!(saved, Outcome::Applied(Saved { rev, lane }), "{what}");
+        held.rev = rev;
     }
 }
 
