@@ -40,7 +40,9 @@ mod tests {
 
     fn of(parts: &[&str]) -> String {
         let mut digest = Digest::new();
-        parts.iter().for_each(|part| digest.add(part));
+        for part in parts {
+            digest.add(part);
+        }
         digest.hex()
     }
 

@@ -17,6 +17,39 @@ pub(crate) struct KeyColumn {
     pub(crate) type_sql: String,
 }
 
+/// Why columns are no key that walks a table; told alike by a run, a plan and `lint`.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum KeyFault {
+    /// A column is not there.
+    #[error("{table} has no column {column}, which [backfill] key names")]
+    NoColumn {
+        /// The table or the partition.
+        table: String,
+        /// The column.
+        column: String,
+    },
+    /// A column has no place for NULL.
+    #[error(
+        "{table}.{column} may be NULL, and NULL is neither before nor after anything; name a NOT NULL key"
+    )]
+    Nullable {
+        /// The table or the partition.
+        table: String,
+        /// The column.
+        column: String,
+    },
+    /// Two rows may share it, or nothing walks it.
+    #[error(
+        "{table} has no valid unique index on exactly ({key}), in that order; make one in [migrate] sql, or name the key that has one"
+    )]
+    NotUnique {
+        /// The table or the partition.
+        table: String,
+        /// The columns.
+        key: String,
+    },
+}
+
 /// A unique, NOT NULL key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Key {

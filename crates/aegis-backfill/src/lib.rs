@@ -14,6 +14,7 @@ mod pause;
 pub mod sync;
 pub mod throttle;
 
+pub use key::KeyFault;
 pub use pause::Pause;
 
 /// What a setting of a session, or of a transaction (`SET LOCAL`), gives to whoever stands still inside a transaction, with locks in its

@@ -8,7 +8,7 @@ use aegis_schema::SchemaError;
 use aegis_store::StoreError;
 
 use crate::exit::Exit;
-use crate::output::harmless;
+use crate::output::{error_look, harmless, said};
 
 /// What went wrong, and how the program ends for it.
 #[derive(Debug)]
@@ -44,11 +44,23 @@ impl Failure {
 
 impl Failure {
     /// As `Display`, with its first word in red.
-    pub(crate) fn coloured(&self) -> String {
+    fn coloured(&self) -> String {
         let text = harmless(&self.to_string());
         match text.split_once(": ") {
             Some((head, rest)) => format!("\u{1b}[1;31m{head}\u{1b}[0m: {rest}"),
             None => text,
+        }
+    }
+
+    /// Tells it on stderr; a line of JSON where log lines are.
+    pub(crate) fn tell(&self) {
+        if aegis_telemetry::tell_json(tracing::Level::ERROR, &self.to_string()) {
+            return;
+        }
+        if error_look().colour {
+            said(&self.coloured());
+        } else {
+            said(&harmless(&self.to_string()));
         }
     }
 }

@@ -113,14 +113,7 @@ fn whole(exit: Exit) -> ExitCode {
 }
 
 fn report(failure: &Failure) -> ExitCode {
-    if aegis_telemetry::tell_json(tracing::Level::ERROR, &failure.to_string()) {
-        return failure.exit.into();
-    }
-    if output::error_look().colour {
-        output::said(&failure.coloured());
-    } else {
-        output::said(&output::harmless(&failure.to_string()));
-    }
+    failure.tell();
     failure.exit.into()
 }
 

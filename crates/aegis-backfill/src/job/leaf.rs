@@ -4,7 +4,7 @@ use aegis_catalog::Name;
 use tokio_postgres::GenericClient;
 
 use super::{JobError, Spec};
-use crate::key::{Key, KeyColumn};
+use crate::key::{Key, KeyColumn, KeyFault};
 
 /// A table with rows: the one that was named, or a partition of it.
 #[derive(Debug, Clone)]
@@ -79,57 +79,93 @@ pub(crate) async fn key(
     spec: &Spec,
     leaves: &[Leaf],
 ) -> Result<Key, JobError> {
+    match judged(client, &spec.key, leaves).await? {
+        Ok(Some(key)) => Ok(key),
+        Ok(None) => Err(JobError::Precondition(format!(
+            "{} has no rows to move",
+            spec.table
+        ))),
+        Err(fault) => Err(JobError::Precondition(fault.to_string())),
+    }
+}
+
+/// Why the columns are no key of a table and all its partitions; none when they are, or when there is no such table yet.
+///
+/// # Errors
+/// The server's.
+pub async fn key_fault(
+    client: &impl GenericClient,
+    table: &Name,
+    key: &[String],
+) -> Result<Option<KeyFault>, tokio_postgres::Error> {
+    match leaves(client, table).await {
+        Ok(leaves) => Ok(judged(client, key, &leaves).await?.err()),
+        Err(JobError::Database(error)) => Err(error),
+        // There is nothing to judge: a run says so when it comes to it.
+        Err(_) => Ok(None),
+    }
+}
+
+async fn judged(
+    client: &impl GenericClient,
+    names: &[String],
+    leaves: &[Leaf],
+) -> Result<Result<Option<Key>, KeyFault>, tokio_postgres::Error> {
     let mut key = None;
     for leaf in leaves {
-        let of_leaf = columns(client, spec, leaf).await?;
+        let of_leaf = match columns(client, names, leaf).await? {
+            Ok(of_leaf) => of_leaf,
+            Err(fault) => return Ok(Err(fault)),
+        };
         let index = client
             .query_opt(
                 include_str!("../../sql/job/key_index.sql"),
-                &[&leaf.oid, &spec.key],
+                &[&leaf.oid, &names],
             )
             .await?;
         if index.is_none() {
-            return Err(JobError::Precondition(format!(
-                "{} has no valid unique index on exactly ({}), in that order; make one in [migrate] sql, or name the key that has one",
-                leaf.name,
-                spec.key.join(", ")
-            )));
+            return Ok(Err(KeyFault::NotUnique {
+                table: leaf.name.to_string(),
+                key: names.join(", "),
+            }));
         }
         key.get_or_insert(of_leaf);
     }
-    key.ok_or_else(|| JobError::Precondition(format!("{} has no rows to move", spec.table)))
+    Ok(Ok(key))
 }
 
-async fn columns(client: &impl GenericClient, spec: &Spec, leaf: &Leaf) -> Result<Key, JobError> {
+async fn columns(
+    client: &impl GenericClient,
+    names: &[String],
+    leaf: &Leaf,
+) -> Result<Result<Key, KeyFault>, tokio_postgres::Error> {
     let rows = client
         .query(
             include_str!("../../sql/job/key_columns.sql"),
-            &[&leaf.oid, &spec.key],
+            &[&leaf.oid, &names],
         )
         .await?;
+    let table = leaf.name.to_string();
     let mut columns = Vec::new();
     for row in &rows {
         let name: String = row.try_get("name")?;
         if !row.try_get::<_, bool>("not_null")? {
-            return Err(JobError::Precondition(format!(
-                "{}.{name} may be NULL, and NULL is neither before nor after anything; name a NOT NULL key",
-                leaf.name
-            )));
+            return Ok(Err(KeyFault::Nullable {
+                table,
+                column: name,
+            }));
         }
         columns.push(KeyColumn {
             name,
             type_sql: row.try_get("type")?,
         });
     }
-    if let Some(missing) = spec
-        .key
-        .iter()
-        .find(|name| columns.iter().all(|column| column.name != **name))
-    {
-        return Err(JobError::Precondition(format!(
-            "{} has no column {missing}, which [backfill] key names",
-            leaf.name
-        )));
+    let is_there = |name: &String| columns.iter().any(|column| column.name == *name);
+    if let Some(missing) = names.iter().find(|name| !is_there(name)) {
+        return Ok(Err(KeyFault::NoColumn {
+            table,
+            column: missing.clone(),
+        }));
     }
-    Ok(Key { columns })
+    Ok(Ok(Key { columns }))
 }

@@ -33,6 +33,7 @@ use crate::sync::Rule;
 use crate::throttle::Limits;
 
 pub use error::JobError;
+pub use leaf::key_fault;
 pub use size::BatchSize;
 pub use statement::{names_range, outside_of_range};
 

@@ -10,7 +10,9 @@ pub enum SyncError {
         table: String,
     },
     /// A column that is not there.
-    #[error("[sync] {table}: there is no column {column}; the expand step makes the new ones")]
+    #[error(
+        "[sync] {table}: there is no column {column}; the expand step makes the new ones, and one that was renamed by hand gets its name back: ALTER TABLE {table} RENAME COLUMN … TO {column}"
+    )]
     NoColumn {
         /// The table.
         table: String,

@@ -76,7 +76,7 @@ fn told(blocks: &[Block]) -> String {
 fn lacking(lacks: &[Lack]) -> String {
     let lines: Vec<_> = lacks
         .iter()
-        .map(|lack| format!("  {}: {}\n    {}", lack.what, lack.why, lack.way_out))
+        .map(|lack| format!("  {}: {}\n    {}", lack.what, lack.said(), lack.way_out))
         .collect();
     lines.join("\n")
 }

@@ -82,7 +82,8 @@ impl Gate<'_> {
         if let Some(lack) = ready::told_the_old_side(client, self.change).await? {
             return Err(GateError::Evidence(format!(
                 "the switch was moved back: {}; {}",
-                lack.why, lack.way_out
+                lack.said(),
+                lack.way_out
             )));
         }
         if let Some(door) = &self.door {

@@ -16,6 +16,7 @@ use super::reconciled::{self, Question};
 use super::sightings;
 use super::subject::Subject;
 use super::window::{self, Look, Window};
+use crate::run::lost::is_lost;
 
 /// How far apart the looks of `contract observe` are.
 pub const EVERY: SignedDuration = SignedDuration::from_secs(10);
@@ -25,28 +26,53 @@ pub const GAP: SignedDuration = SignedDuration::from_secs(25);
 pub const FRESH: SignedDuration = SignedDuration::from_mins(5);
 
 /// All facts that are asked for ([`Subject::asked`]), in the order of [`Need::ALL`].
+///
+/// # Errors
+/// The database's, of the first that could not be read.
 pub async fn facts(
     client: &impl GenericClient,
     subject: &Subject<'_>,
     attempt: &Attempt,
     keyring: &Keyring,
 ) -> Result<Vec<Fact>, tokio_postgres::Error> {
+    let each = each(client, subject, attempt, keyring).await?;
+    each.into_iter().map(|(_, fact)| fact).collect()
+}
+
+/// As [`facts`], each with what kept it from being read: for people who look at the others too. The client is in no transaction.
+///
+/// # Errors
+/// The database's, where nothing can be judged: the attestations could not be read, or the connection is lost.
+pub async fn each(
+    client: &impl GenericClient,
+    subject: &Subject<'_>,
+    attempt: &Attempt,
+    keyring: &Keyring,
+) -> Result<Vec<(Need, Result<Fact, tokio_postgres::Error>)>, tokio_postgres::Error> {
     let attested = look::attestations(client, attempt).await?;
     let mut facts = Vec::new();
     for need in subject.asked() {
         if let Some(reason) = keyring.exclusion(need) {
-            facts.push(Fact {
+            let excluded = Fact {
                 standing: Standing::Excluded {
                     reason: reason.to_owned(),
                 },
                 source: "policy".to_owned(),
                 ..Fact::missing(need, reason)
-            });
+            };
+            facts.push((need, Ok(excluded)));
             continue;
         }
-        let fact = one(client, subject, attempt, keyring, need).await?;
+        let fact = match one(client, subject, attempt, keyring, need).await {
+            Err(error) if is_lost(&error) => return Err(error),
+            Err(error) => {
+                facts.push((need, Err(error)));
+                continue;
+            }
+            Ok(fact) => fact,
+        };
         let answer = attested.iter().find(|(of, ..)| *of == need);
-        facts.push(match answer {
+        let fact = match answer {
             Some((_, by, until, reason))
                 if fact.standing == Standing::Missing && may_be_attested(need) =>
             {
@@ -60,7 +86,8 @@ pub async fn facts(
                 }
             }
             _ => fact,
-        });
+        };
+        facts.push((need, Ok(fact)));
     }
     Ok(facts)
 }

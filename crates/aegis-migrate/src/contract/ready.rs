@@ -1,7 +1,7 @@
 //! What `close`, `observe` and `run` will need, looked at before the door shuts: a door that shuts in vain stops old programs for nothing.
 //!
 //! Invariants: it reads only; what can still be brought while the door is shut (looks, bundles, people's word, signatures) is not asked
-//! for, but that somebody may bring it is.
+//! for, but that somebody may bring it is; what could not be read is in the way, as unknown, with the error beside it.
 
 use tokio_postgres::GenericClient;
 
@@ -15,6 +15,7 @@ use super::need::Need;
 use super::reconciled::{self, Question};
 use super::subject::Subject;
 use crate::change::Change;
+use crate::run::lost::{is_lost, whole_of};
 use crate::switch::{self, Side};
 
 /// Something that is in the way of closing.
@@ -22,11 +23,17 @@ use crate::switch::{self, Side};
 pub struct Lack {
     /// What is asked: a fact's name, `approvers`, `switch` or `revoke_from`.
     pub what: String,
-    /// Why it does not do.
+    /// Why it does not do; [`UNKNOWN`] where that could not be read.
     pub why: String,
     /// What to do.
     pub way_out: String,
+    /// The words of the error, where it could not be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
 }
+
+/// How something stands that could not be read.
+pub const UNKNOWN: &str = "unknown";
 
 impl Lack {
     /// One.
@@ -39,7 +46,25 @@ impl Lack {
             what: what.into(),
             why: why.into(),
             way_out: way_out.into(),
+            error: None,
         }
+    }
+
+    /// One that nobody knows, since it could not be read.
+    pub fn unknown(
+        what: impl Into<String>,
+        error: impl Into<String>,
+        way_out: impl Into<String>,
+    ) -> Self {
+        Self {
+            error: Some(error.into()),
+            ..Self::new(what, UNKNOWN, way_out)
+        }
+    }
+
+    /// Why, for a sentence: the error where there is one.
+    pub fn said(&self) -> &str {
+        self.error.as_deref().unwrap_or(&self.why)
     }
 }
 
@@ -52,28 +77,74 @@ pub async fn lacks(
     subject: &Subject<'_>,
     keyring: Result<&Keyring, &str>,
 ) -> Result<Vec<Lack>, tokio_postgres::Error> {
+    let looked = each(client, subject, keyring).await;
+    let found = looked.into_iter().map(|(_, lack)| lack);
+    Ok(found
+        .collect::<Result<Vec<_>, _>>()?
+        .into_iter()
+        .flatten()
+        .collect())
+}
+
+/// As [`lacks`], for people who look: what the database does not let read is [`UNKNOWN`], and the rest is told all the same.
+///
+/// # Errors
+/// A lost connection.
+pub async fn told(
+    client: &impl GenericClient,
+    subject: &Subject<'_>,
+    keyring: Result<&Keyring, &str>,
+) -> Result<Vec<Lack>, tokio_postgres::Error> {
     let mut lacks = Vec::new();
-    if let Err(why) = keyring {
-        lacks.push(Lack::new("approvers", why, NO_KEYRING));
-    }
-    let roles = &subject.contract.revoke_from;
-    let lacking = door::lacking_roles(client, roles).await?;
-    if !lacking.is_empty() {
-        let why = format!("roles that do not exist here: {}", lacking.join(", "));
-        let way_out = "correct [contract] revoke_from, or make the roles first";
-        lacks.push(Lack::new("revoke_from", why, way_out));
-    }
-    lacks.extend(told_the_old_side(client, subject.change).await?);
-    for need in &subject.asked() {
-        let excluded = keyring.is_ok_and(|keyring| keyring.exclusion(*need).is_some());
-        if excluded {
-            continue;
-        }
-        if let Some(why) = never_shown(client, subject, keyring.ok(), *need).await? {
-            lacks.push(Lack::new(need.name(), why.0, why.1));
+    for (what, lack) in each(client, subject, keyring).await {
+        match lack {
+            Ok(lack) => lacks.extend(lack),
+            Err(error) if is_lost(&error) => return Err(error),
+            Err(error) => lacks.push(Lack::unknown(what, whole_of(&error), UNREAD)),
         }
     }
     Ok(lacks)
+}
+
+/// What to do where the database does not let something be read.
+pub const UNREAD: &str = "mend what the error says, or ask as a role that may read it";
+
+/// Each thing that is asked, with what is lacking of it.
+async fn each(
+    client: &impl GenericClient,
+    subject: &Subject<'_>,
+    keyring: Result<&Keyring, &str>,
+) -> Vec<(&'static str, Result<Option<Lack>, tokio_postgres::Error>)> {
+    let mut found = Vec::new();
+    if let Err(why) = keyring {
+        let lack = Lack::unknown("approvers", why, NO_KEYRING);
+        found.push(("approvers", Ok(Some(lack))));
+    }
+    found.push(("revoke_from", no_such_role(client, subject).await));
+    let switch = told_the_old_side(client, subject.change).await;
+    found.push(("switch", switch));
+    for need in &subject.asked() {
+        if keyring.is_ok_and(|keyring| keyring.exclusion(*need).is_some()) {
+            continue;
+        }
+        let never = never_shown(client, subject, keyring.ok(), *need).await;
+        let lack = never.map(|found| found.map(|(why, out)| Lack::new(need.name(), why, out)));
+        found.push((need.name(), lack));
+    }
+    found
+}
+
+async fn no_such_role(
+    client: &impl GenericClient,
+    subject: &Subject<'_>,
+) -> Result<Option<Lack>, tokio_postgres::Error> {
+    let lacking = door::lacking_roles(client, &subject.contract.revoke_from).await?;
+    if lacking.is_empty() {
+        return Ok(None);
+    }
+    let why = format!("roles that do not exist here: {}", lacking.join(", "));
+    let way_out = "correct [contract] revoke_from, or make the roles first";
+    Ok(Some(Lack::new("revoke_from", why, way_out)))
 }
 
 /// What to do without a file of approvers.
@@ -97,7 +168,7 @@ pub async fn told_the_old_side(
     let stands = match switch::standing(client, &id).await {
         Ok(stands) => stands,
         Err(switch::SwitchError::Database(error)) => return Err(error),
-        Err(other) => return Ok(Some(Lack::new("switch", other.to_string(), way_out))),
+        Err(other) => return Ok(Some(Lack::unknown("switch", other.to_string(), way_out))),
     };
     let counts = stands.last.as_ref().is_some_and(|last| last.counts);
     if (stands.reads, stands.writes) == (Side::New, Side::New) && counts {

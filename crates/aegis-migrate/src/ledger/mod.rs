@@ -12,6 +12,7 @@ use tokio_postgres::{Client, GenericClient, Row, Transaction};
 
 use crate::change::{ChangeId, Phase, PhaseOf};
 
+pub(crate) use name::belongs_to;
 pub use name::{LedgerName, Tenant};
 
 /// The tables, in the order in which they are made. Each is idempotent.

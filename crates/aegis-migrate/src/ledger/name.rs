@@ -13,6 +13,9 @@ use crate::change::sha256;
 /// The name in the SQL files.
 const WRITTEN: &str = "aegis_migrate";
 
+/// How the schema of a tenant's ledger begins.
+const OF_TENANT: &str = "aegis_migrate_of_";
+
 /// Longest name of a schema that stands in its ledger's name as it is; PostgreSQL keeps 63 bytes of a name.
 const PLAIN_MAX: usize = 40;
 
@@ -36,10 +39,10 @@ impl Tenant {
         let hash = sha256(schema.as_bytes());
         let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
         let ledger = if schema.len() <= PLAIN_MAX && schema.bytes().all(plain) {
-            format!("{WRITTEN}_of_{schema}")
+            format!("{OF_TENANT}{schema}")
         } else {
             // No name that would need quotes stands in a statement.
-            format!("{WRITTEN}_of_{}", &hash[..32])
+            format!("{OF_TENANT}{}", &hash[..32])
         };
         // Two that meet in one number wait for one another, and nothing else.
         let number = i32::from_str_radix(&hash[..7], 16).unwrap_or_default();
@@ -51,6 +54,17 @@ impl Tenant {
         known.insert(schema.to_owned(), tenant);
         tenant
     }
+}
+
+/// Whose a schema is in which no change may make anything; none when it is free. That of the engine's own tables is not asked here: its own
+/// changes are made there.
+pub(crate) fn belongs_to(schema: &str) -> Option<&'static str> {
+    if schema.starts_with("pg_") || schema == "information_schema" {
+        return Some("the server");
+    }
+    let engine = LedgerName::Engine.schema();
+    let is_ledger = schema == WRITTEN || schema.starts_with(OF_TENANT) || schema == engine;
+    is_ledger.then_some("a ledger of this tool")
 }
 
 /// The first number that is neither the application's nor the engine's.
@@ -120,7 +134,7 @@ impl LedgerName {
 
 #[cfg(test)]
 mod tests {
-    use super::LedgerName;
+    use super::{LedgerName, belongs_to};
 
     #[test]
     fn only_the_schema_is_another() {
@@ -130,6 +144,25 @@ mod tests {
         assert!(engine.contains("INTO aegis_ledger.phase ("), "{engine}");
         assert!(!engine.contains("aegis_migrate"), "{engine}");
         assert_ne!(LedgerName::Application.key(), LedgerName::Engine.key());
+    }
+
+    #[test]
+    fn a_ledger_and_the_server_have_their_schemas_for_themselves() {
+        let of = LedgerName::of_schema;
+        for own in [
+            LedgerName::Application,
+            LedgerName::Engine,
+            of("t_1"),
+            of("T 1"),
+        ] {
+            assert_eq!(belongs_to(own.schema()), Some("a ledger of this tool"));
+        }
+        for of_server in ["pg_catalog", "pg_toast_temp_3", "information_schema"] {
+            assert_eq!(belongs_to(of_server), Some("the server"));
+        }
+        for free in ["app", "public", "aegis", "aegis_shop", "pgbouncer"] {
+            assert_eq!(belongs_to(free), None, "{free}");
+        }
     }
 
     #[test]

@@ -1,12 +1,15 @@
 //! The key of a backfill beside the live table: a key that may be NULL, or that two rows may share, leaves rows out. And its range,
 //! which its statement has to name.
 //!
-//! Invariants: without the table in a catalog nothing is said; the run looks again.
+//! Invariants: without the table in a catalog nothing is said, nor where statements that are still to run may make the key; the run looks
+//! again, and says it in the same words.
 
-use aegis_catalog::Catalog;
+use aegis_backfill::KeyFault;
+use aegis_catalog::{Catalog, Name};
+use aegis_ddl::form::{Action, Form};
 
 use super::{Judged, of_file, place};
-use crate::change::{CHANGE_FILE, Change};
+use crate::change::{CHANGE_FILE, Change, Part, Phase};
 
 /// What to do about it.
 const SAFE: &str =
@@ -16,13 +19,15 @@ const SAFE: &str =
 #[derive(Debug, Clone)]
 pub struct MovedRows {
     /// The table, as it is resolved.
-    pub table: aegis_catalog::Name,
+    pub table: Name,
     /// `backfill.key`.
     pub key: Vec<String>,
     /// The file.
     pub file: String,
     /// The line of the key.
     pub line: usize,
+    /// Whether the change's own statements may make the key.
+    made_by_own: bool,
 }
 
 /// A statement of a backfill that does not name both ends of its range, as the run says too, or names one where it bounds nothing.
@@ -41,7 +46,7 @@ pub(super) fn without_range(change: &Change) -> Option<Judged> {
 
 impl MovedRows {
     /// Of a change with a backfill.
-    pub(super) fn of(change: &Change) -> Option<Self> {
+    pub fn of(change: &Change) -> Option<Self> {
         let backfill = change.backfill.as_ref()?;
         let table = backfill
             .table
@@ -49,51 +54,81 @@ impl MovedRows {
             .or_else(|| change.sync.as_ref().map(|sync| sync.table.clone()))?;
         let file = format!("{}/{CHANGE_FILE}", change.path);
         let line = place::of_key(&file, "[backfill]", "key");
-        Some(Self {
-            table: aegis_catalog::Name {
-                schema: change.schema.clone(),
-                name: table,
-            },
+        let mut rows = Self {
+            table: Name::new(&change.schema, &table),
             key: backfill.key.clone(),
             file,
             line,
-        })
+            made_by_own: false,
+        };
+        rows.made_by_own = rows.may_be_made_by(change);
+        Some(rows)
     }
 
     /// What is wrong with the key, where the table is known.
     pub(super) fn judged(&self, catalog: &Catalog) -> Option<Judged> {
-        let relation = catalog.relation(&self.table)?;
-        let column = |name: &String| relation.columns.iter().find(|one| one.name == *name);
-        let nullable = self
-            .key
-            .iter()
-            .find(|name| column(name).is_some_and(|one| !one.not_null));
-        let unique = || {
-            catalog.indexes_of(&self.table).any(|index| {
-                index.unique
-                    && index.valid
-                    && index.predicate.is_none()
-                    && index.keys.len() == self.key.len()
-                    && self.key.iter().all(|name| {
-                        index
-                            .keys
-                            .iter()
-                            .any(|key| key.column.as_deref() == Some(name.as_str()))
-                    })
-            })
-        };
-        let said = match nullable {
-            Some(name) => format!(
-                "backfill.key: {}.{name} may be NULL, and NULL is neither before nor after anything",
-                self.table.name
-            ),
-            None if self.key.iter().all(|name| column(name).is_some()) && !unique() => format!(
-                "backfill.key: {} has no unique index over ({}), so rows that share a key may be left out",
-                self.table.name,
-                self.key.join(", ")
-            ),
-            None => return None,
-        };
+        if self.made_by_own {
+            return None;
+        }
+        let said = format!("backfill.key: {}", self.fault(catalog)?);
         Some(of_file(&self.file, self.line, "backfill-key", &said, SAFE))
+    }
+
+    /// Why the columns are no key of the table that a catalog has.
+    pub fn fault(&self, catalog: &Catalog) -> Option<KeyFault> {
+        let relation = catalog.relation(&self.table)?;
+        let table = self.table.to_string();
+        for name in &self.key {
+            let Some(column) = relation.columns.iter().find(|one| one.name == *name) else {
+                let column = name.clone();
+                return Some(KeyFault::NoColumn { table, column });
+            };
+            if !column.not_null {
+                let column = name.clone();
+                return Some(KeyFault::Nullable { table, column });
+            }
+        }
+        let is_unique = catalog.indexes_of(&self.table).any(|index| {
+            let keys = index.keys.iter().map(|key| key.column.as_deref());
+            index.unique
+                && index.valid
+                && index.predicate.is_none()
+                && keys.eq(self.key.iter().map(|name| Some(name.as_str())))
+        });
+        let key = self.key.join(", ");
+        (!is_unique).then_some(KeyFault::NotUnique { table, key })
+    }
+
+    /// Whether statements of a change that are still to run may make the key, or nobody can read what they do.
+    pub fn may_be_made_by(&self, change: &Change) -> bool {
+        let phases = [Phase::Expand, Phase::Migrate].into_iter();
+        let mut parts = phases.flat_map(|phase| change.parts(phase));
+        parts.any(|part| match part {
+            Part::Sql { file, .. } => aegis_ddl::read(&file.text).is_ok_and(|script| {
+                let mut all = script.statements.iter();
+                all.any(|one| self.is_made_in(&one.form, &change.schema))
+            }),
+            _ => false,
+        })
+    }
+
+    fn is_made_in(&self, form: &Form, schema: &str) -> bool {
+        let is_key = |column: &String| self.key.contains(column);
+        match form {
+            Form::Do { .. } | Form::Other { .. } => true,
+            Form::CreateTable(create) => create.table.resolve(schema) == self.table,
+            Form::CreateIndex(create) => create.table.resolve(schema) == self.table,
+            Form::AlterTable { table, actions } => {
+                table.resolve(schema) == self.table
+                    && actions.iter().any(|action| match action {
+                        Action::AddColumn { column, .. } => is_key(&column.name),
+                        Action::SetNotNull { column } => is_key(column),
+                        Action::RenameColumn { to, .. } => is_key(to),
+                        Action::AddConstraint { .. } | Action::AttachPartition { .. } => true,
+                        _ => false,
+                    })
+            }
+            _ => false,
+        }
     }
 }

@@ -70,7 +70,17 @@ pub fn words(what: &What) -> [String; 4] {
             format!("the end of the trigger on {table} that keeps both sides alike"),
             String::new(),
         ],
-        What::Backfill { table, rows } => {
+        What::Backfill {
+            table,
+            key_fault: Some(fault),
+            ..
+        } => [
+            String::new(),
+            "E".to_owned(),
+            format!("the backfill of {table}"),
+            fault.clone(),
+        ],
+        What::Backfill { table, rows, .. } => {
             let rows = rows.map_or_else(
                 || "an unknown number of".to_owned(),
                 |rows| format!("about {rows:.0}"),

@@ -10,6 +10,7 @@ use aegis_ddl::{Class, Context, LockMode, SourceFile, judge};
 use serde::Serialize;
 
 use crate::change::{CHANGE_FILE, Change, Part, Phase, PhaseOf, Problem, Problems, SqlFile};
+use crate::lint::MovedRows;
 
 pub use verify::{Query, Verify, verify};
 
@@ -62,6 +63,9 @@ pub enum What {
         table: String,
         /// Its rows, estimated; `None`: nobody knows.
         rows: Option<f64>,
+        /// Why its key cannot walk that table; none: it can, or nobody knows. Nothing of it would be done.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        key_fault: Option<String>,
     },
     /// The reconciliation.
     Reconcile,
@@ -105,7 +109,7 @@ pub fn plan(
     let mut items = Vec::new();
     let mut problems = Vec::new();
     for (change, phase) in phases {
-        match of_phase(change, *phase, catalog, server) {
+        match of_phase(change, *phase, catalog, server, phases) {
             Ok(of_phase) => items.extend(of_phase),
             Err(problem) => problems.push(problem),
         }
@@ -119,6 +123,7 @@ fn of_phase(
     phase: Phase,
     catalog: Option<&Catalog>,
     server: u32,
+    to_run: &[(&Change, Phase)],
 ) -> Result<Vec<Item>, Problem> {
     let item = |what| Item {
         phase_of: PhaseOf {
@@ -205,7 +210,12 @@ fn of_phase(
                     .and_then(|catalog| catalog.relation(&name))
                     .and_then(|relation| relation.size.as_ref());
                 let rows = size.and_then(|size| size.rows);
-                items.push(item(What::Backfill { table, rows }));
+                let key_fault = key_fault(change, catalog, to_run);
+                items.push(item(What::Backfill {
+                    table,
+                    rows,
+                    key_fault,
+                }));
             }
             Part::Reconcile(_) => items.push(item(What::Reconcile)),
         }
@@ -217,6 +227,19 @@ fn of_phase(
         item(What::Override { file, said })
     }));
     Ok(items)
+}
+
+/// Why the key of a backfill cannot walk the table that is there, in the words of a run; none also where something that is to run may make
+/// the key.
+fn key_fault(
+    change: &Change,
+    catalog: Option<&Catalog>,
+    to_run: &[(&Change, Phase)],
+) -> Option<String> {
+    let rows = MovedRows::of(change)?;
+    let fault = rows.fault(catalog?)?;
+    let is_made = to_run.iter().any(|(one, _)| rows.may_be_made_by(one));
+    (!is_made).then(|| fault.to_string())
 }
 
 /// A file as the judge takes it.

@@ -22,7 +22,7 @@ use crate::run::{Ladder, RunError, baseline, begin_sync};
 use crate::set::Set;
 use crate::standing::{recorded_in, standing};
 use crate::structure::{Reach, before};
-use crate::sync::{made_otherwise, wrong_with};
+use crate::sync::{Wrong, made_otherwise, wrong_with};
 
 const PAUSE: Duration = Duration::from_millis(200);
 
@@ -51,7 +51,8 @@ pub async fn sync(
     let client = &mut held.session.client;
     let otherwise = made_otherwise(client, ledger, change, &rule, &stands).await?;
     let was = match wrong_with(client, ledger, change, &rule, &stands).await? {
-        Some(was) => Some(was),
+        Some(Wrong::Trigger(was)) => Some(was),
+        Some(ground) => return Err(ground.problem(change, &rule).into()),
         None => otherwise.map(str::to_owned),
     };
     let Some(was) = was else {

@@ -224,6 +224,9 @@ async fn open_lines(
         ended(held, &summary, told).await?;
         return Ok(summary);
     }
+    if !fresh && phase == Phase::Expand && held.who.ledger == LedgerName::Application {
+        ready::keys(&held.session.client, set, &stands).await?;
+    }
     let mut steps = ledger::steps(&held.session.client, held.who.ledger).await?;
     let mut epoch = held.who.epoch;
     let (mut applied, mut reconciled) = (0, 0);

@@ -1,13 +1,15 @@
 //! What is looked at before the first statement of a phase, so that what is refused anyway leaves nothing half done.
 
+use aegis_backfill::job::{JobError, key_fault};
 use aegis_catalog::{Scope, quote, read_within};
 use aegis_ddl::{Context, Form, judge};
 use tokio_postgres::Client;
 
 use super::RunError;
 use super::step::refused_class;
-use crate::change::{CHANGE_FILE, Change, Kind, Part, Phase, Problem, Problems};
+use crate::change::{CHANGE_FILE, Change, Kind, Part, Phase, PhaseOf, Problem, Problems};
 use crate::ledger::LedgerName;
+use crate::lint::MovedRows;
 use crate::lock::LOCK_FILE;
 use crate::mutex::Held;
 use crate::plan::source;
@@ -88,6 +90,43 @@ pub(super) async fn reachable(
 
 /// What is told of a database in which nothing was run: perhaps another one was meant.
 const WRONG_DATABASE: &str = ". Nothing was run: of this tool only the ledger's tables are here, without a change (schema aegis_migrate); in a wrong database drop that schema";
+
+/// Refuses a key that cannot walk the table before the expand that its rows belong to, when nothing that is still to run may make it: when
+/// rows are to be moved, both sides would be there already.
+pub(super) async fn keys(
+    client: &Client,
+    set: &Set,
+    stands: &crate::standing::Standing,
+) -> Result<(), RunError> {
+    let is_open = |change: &Change, phase| {
+        let id = change.id.clone();
+        stands
+            .of(&PhaseOf { id, phase })
+            .is_some_and(|state| !state.is_done())
+    };
+    for change in set.changes.values() {
+        if !is_open(change, Phase::Expand) {
+            continue;
+        }
+        let Some(rows) = MovedRows::of(change) else {
+            continue;
+        };
+        let mut others = set.changes.values();
+        if others.any(|other| {
+            (is_open(other, Phase::Expand) || is_open(other, Phase::Migrate))
+                && rows.may_be_made_by(other)
+        }) {
+            continue;
+        }
+        if let Some(fault) = key_fault(client, &rows.table, &rows.key).await? {
+            return Err(RunError::Backfill(JobError::Precondition(format!(
+                "{}/{CHANGE_FILE}: [backfill]: {fault}",
+                change.path
+            ))));
+        }
+    }
+    Ok(())
+}
 
 /// Whether the ledger knows no change, also none that was adopted.
 async fn has_nothing(client: &Client) -> Result<bool, RunError> {

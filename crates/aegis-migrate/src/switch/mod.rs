@@ -3,7 +3,7 @@
 //!
 //! Invariants: rows are only added; a move is from the rev that its mover saw; the new side needs a zero pass of forward, or a person who
 //! accepts what it counted by its number; a batch of the
-//! change's backfill that began before a move is not committed after it; nobody moves back to a side whose door is shut.
+//! change's backfill that began before a move is not committed after it; nobody moves back to a side whose door is shut, or that is gone.
 
 mod leave;
 
@@ -178,13 +178,23 @@ pub enum SwitchError {
     },
     /// The old side's door is shut.
     #[error(
-        "the contract of {change} is closed (attempt {attempt}), so its old side cannot be used any more; `aegis migrate contract reopen {change}` gives it back, as long as nothing was dropped"
+        "the contract of {change} is closed (attempt {attempt}), so its old side cannot be used any more; `aegis migrate contract reopen {change}` gives it back"
     )]
     Closed {
         /// The change.
         change: String,
         /// The attempt.
         attempt: i32,
+    },
+    /// The contract has run.
+    #[error(
+        "the contract of {change} has run here at {at}, which dropped its old side, so nothing can read or write it any more; what it held comes back from a backup, or by a new change that makes a column and fills it from the new side (`aegis migrate new NAME`)"
+    )]
+    Dropped {
+        /// The change.
+        change: String,
+        /// When.
+        at: Timestamp,
     },
     /// Somebody else moved at the same moment.
     #[error(
@@ -282,18 +292,8 @@ pub async fn make(client: &impl GenericClient, wanted: &Move<'_>) -> Result<Move
     if (from.reads, from.writes) == (wanted.reads, wanted.writes) {
         return Ok(Moved::Nothing);
     }
-    if (wanted.reads == Side::Old || wanted.writes == Side::Old)
-        && let Some(attempt) = client
-            .query_opt(
-                include_str!("../../sql/contract/attempt.sql"),
-                &[&wanted.change],
-            )
-            .await?
-    {
-        return Err(SwitchError::Closed {
-            change: wanted.change.to_owned(),
-            attempt: attempt.try_get("attempt")?,
-        });
+    if wanted.reads == Side::Old || wanted.writes == Side::Old {
+        old_side_is_there(client, wanted.change).await?;
     }
     // Reads of the new side see what forward has filled; writes of it leave the old side to backward.
     let leaves_old = wanted.reads == Side::New && from.reads == Side::Old
@@ -350,6 +350,20 @@ pub async fn make(client: &impl GenericClient, wanted: &Move<'_>) -> Result<Move
             })
         }
         Err(error) => Err(error.into()),
+    }
+}
+
+/// Refuses when the door of the old side is shut, or the contract has run: here, or when the database was made.
+async fn old_side_is_there(client: &impl GenericClient, change: &str) -> Result<(), SwitchError> {
+    let sql = include_str!("../../sql/switch/old_side.sql");
+    let row = client.query_one(sql, &[&change]).await?;
+    let change = change.to_owned();
+    if let Some(at) = row.try_get("dropped_at")? {
+        return Err(SwitchError::Dropped { change, at });
+    }
+    match row.try_get("attempt")? {
+        Some(attempt) => Err(SwitchError::Closed { change, attempt }),
+        None => Ok(()),
     }
 }
 

@@ -1,14 +1,15 @@
 //! The trigger of a change beside what its steps made: whether both sides are kept alike now.
 //!
 //! Invariants: only a change whose trigger was made here, and not ended, is looked at; a trigger that is not there, does not fire, or is
-//! another one than the steps made stops a run and a check; what is asked is the catalog, never a row.
+//! another one than the steps made stops a run and a check; what is asked is the catalog, never a row; a table or column that it stands
+//! on and that is gone is told as such, since no repair of the trigger helps there.
 //!
 //! Never: a repair by itself. What was written meanwhile is for people to judge.
 
 use std::collections::BTreeSet;
 
 use aegis_backfill::sync::Rule;
-use aegis_catalog::{Difference, Key, Kind as Element, Scope, Structure, read_within};
+use aegis_catalog::{Difference, Key, Kind as Element, Scope, Structure, quote, read_within};
 use tokio_postgres::{Client, GenericClient};
 
 use crate::change::{CHANGE_FILE, Change, Kind, Phase, PhaseOf, Problem, Problems};
@@ -39,16 +40,49 @@ pub async fn whole<C: GenericClient + Sync>(
             None => Account::read(client, ledger).await?,
         };
         if account.means(change, &rule, stands)
-            && let Some(why) = account.wrong(client, &rule).await?
+            && let Some(wrong) = account.wrong(client, &rule).await?
         {
-            problems.push(problem(change, &rule, &why));
+            problems.push(wrong.problem(change, &rule));
         }
         known = Some(account);
     }
     Ok(Problems::none_of(problems)?)
 }
 
-/// What is wrong with the trigger of one change, in words; none when it is as it should be, or should not be there.
+/// What is wrong with the trigger of a change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Wrong {
+    /// Something of itself, in words: it can be made again.
+    Trigger(String),
+    /// What it stands on is not there, so that it cannot be made.
+    Ground {
+        /// What is not there.
+        what: String,
+        /// What does help.
+        way_out: String,
+    },
+}
+
+impl Wrong {
+    /// As a problem of the change's file.
+    pub fn problem(&self, change: &Change, rule: &Rule) -> Problem {
+        let (id, table) = (&change.id, &rule.table);
+        let (what, help) = match self {
+            Self::Trigger(why) => (
+                format!(
+                    "the trigger that keeps both sides of {table} alike is not what this change has made: {why}"
+                ),
+                format!(
+                    "rows that are written meanwhile have one side only: `aegis migrate repair sync {id} --reason TEXT` makes it again"
+                ),
+            ),
+            Self::Ground { what, way_out } => (what.clone(), way_out.clone()),
+        };
+        Problem::of_file(format!("{}/{CHANGE_FILE}", change.path), what, help).kind(Kind::Structure)
+    }
+}
+
+/// What is wrong with the trigger of one change; none when it is as it should be, or should not be there.
 ///
 /// # Errors
 /// When the catalog could not be read.
@@ -58,7 +92,7 @@ pub async fn wrong_with<C: GenericClient + Sync>(
     change: &Change,
     rule: &Rule,
     stands: &Standing,
-) -> Result<Option<String>, RunError> {
+) -> Result<Option<Wrong>, RunError> {
     let account = Account::read(client, ledger).await?;
     if account.means(change, rule, stands) {
         account.wrong(client, rule).await
@@ -135,6 +169,57 @@ impl Account {
         &self,
         client: &C,
         rule: &Rule,
+    ) -> Result<Option<Wrong>, RunError> {
+        if let Some(ground) = self.ground(client, rule).await? {
+            return Ok(Some(ground));
+        }
+        let why = self.trigger(client, rule).await?;
+        Ok(why.map(Wrong::Trigger))
+    }
+
+    /// What the trigger stands on and is not there: its table, or a column that [sync] names.
+    async fn ground<C: GenericClient + Sync>(
+        &self,
+        client: &C,
+        rule: &Rule,
+    ) -> Result<Option<Wrong>, RunError> {
+        let table = &rule.table;
+        let sql = include_str!("../../sql/sync/columns.sql");
+        let rows = client.query(sql, &[&table.schema, &table.name]).await?;
+        let there = rows.iter().map(|row| row.try_get::<_, String>(0));
+        let there: Vec<String> = there.collect::<Result<_, _>>()?;
+        if there.is_empty() {
+            return Ok(Some(Wrong::Ground {
+                what: format!("there is no table {table}, which [sync] names"),
+                way_out: format!(
+                    "where somebody has renamed it, give it its name back: ALTER TABLE … RENAME TO {}",
+                    quote(&table.name)
+                ),
+            }));
+        }
+        let named = rule.old.iter().chain(&rule.new);
+        let missing: Vec<&String> = named.filter(|name| !there.contains(name)).collect();
+        if missing.is_empty() {
+            return Ok(None);
+        }
+        let columns = self
+            .steps
+            .iter()
+            .flat_map(|steps| steps.structure.elements.keys());
+        let made: BTreeSet<&str> = columns
+            .filter(|key| key.kind == Element::Column && key.holder() == *table)
+            .map(|key| key.part.as_str())
+            .collect();
+        let unmade = there.iter().filter(|name| !made.contains(name.as_str()));
+        let unmade: Vec<&String> = unmade.filter(|_| !made.is_empty()).collect();
+        Ok(Some(without(rule, &missing, &unmade)))
+    }
+
+    /// What is wrong with the trigger itself.
+    async fn trigger<C: GenericClient + Sync>(
+        &self,
+        client: &C,
+        rule: &Rule,
     ) -> Result<Option<String>, RunError> {
         let Some(state) = rule.state(client).await? else {
             return Ok(Some("it is not there".to_owned()));
@@ -187,14 +272,41 @@ fn is_of(rule: &Rule, key: &Key) -> bool {
     }
 }
 
-fn problem(change: &Change, rule: &Rule, why: &str) -> Problem {
-    let what = format!(
-        "the trigger that keeps both sides of {} alike is not what this change has made: {why}",
-        rule.table
-    );
-    let help = format!(
-        "rows that are written meanwhile have one side only: `aegis migrate repair sync {} --reason TEXT` makes it again",
-        change.id
-    );
-    Problem::of_file(format!("{}/{CHANGE_FILE}", change.path), what, help).kind(Kind::Structure)
+/// Columns that [sync] names and the table has not, beside those that it has and no step made: one may be the other.
+fn without(rule: &Rule, missing: &[&String], unmade: &[&String]) -> Wrong {
+    let listed = |names: &[&String]| {
+        let names: Vec<&str> = names.iter().map(|name| name.as_str()).collect();
+        names.join(", ")
+    };
+    let table = &rule.table;
+    let perhaps = if unmade.is_empty() {
+        String::new()
+    } else {
+        format!("; it has {}, which no change made", listed(unmade))
+    };
+    let from = match (missing, unmade) {
+        ([_], [one]) => quote(one),
+        _ => "…".to_owned(),
+    };
+    let renamed: Vec<String> = missing
+        .iter()
+        .map(|name| {
+            format!(
+                "ALTER TABLE {} RENAME COLUMN {from} TO {}",
+                table.sql(),
+                quote(name)
+            )
+        })
+        .collect();
+    Wrong::Ground {
+        what: format!(
+            "the table {table} has no column {}, which [sync] names{perhaps}: somebody has renamed or dropped it by hand, and a write for which the trigger fires fails",
+            listed(missing)
+        ),
+        way_out: format!(
+            "where it was renamed: {}; where it was dropped: add it as the expand step made it, then `aegis migrate repair sync {id} --reason TEXT`, and `aegis migrate reconcile {id}` tells what its rows lack",
+            renamed.join("; "),
+            id = rule.change
+        ),
+    }
 }

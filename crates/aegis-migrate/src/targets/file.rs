@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 
 use serde::Deserialize;
+use toml::Spanned;
 
-use super::{Named, Queried, Stop, TARGETS_FILE, Targets};
+use super::{NAME_TENANTS, Named, Queried, Stop, TARGETS_FILE, Targets, not_a_tenant};
 use crate::change::{Files, Problem, Problems};
 
 /// The one format there is.
@@ -21,9 +22,31 @@ struct Document {
     #[serde(default = "first")]
     stop: Stop,
     #[serde(default)]
-    target: Vec<Named>,
+    target: Vec<NamedAt>,
     #[serde(default)]
-    query: Vec<Queried>,
+    query: Vec<QueriedAt>,
+}
+
+/// `[[target]]`, with where its schema stands.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NamedAt {
+    name: String,
+    url_env: String,
+    #[serde(default)]
+    schema: Option<Spanned<String>>,
+}
+
+/// `[[query]]`, with where its schemas stand.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct QueriedAt {
+    name: String,
+    url_env: String,
+    #[serde(default)]
+    databases: Option<String>,
+    #[serde(default)]
+    schemas: Option<Spanned<String>>,
 }
 
 fn four() -> usize {
@@ -44,6 +67,7 @@ pub fn read(files: &Files) -> Result<Option<Targets>, Problems> {
     let text = std::str::from_utf8(bytes)
         .map_err(|_| refuse("it is not UTF-8".to_owned(), "save it as UTF-8"))?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let line_at = |at: usize| 1 + text[..at.min(text.len())].matches('\n').count();
     let document: Document = toml::from_str(text).map_err(|error| {
         let at = error.span().map_or(0, |span| span.start);
         let message: Vec<&str> = error.message().split_whitespace().collect();
@@ -51,7 +75,7 @@ pub fn read(files: &Files) -> Result<Option<Targets>, Problems> {
             message.join(" "),
             "see docs/guides/migrate.md, \"Many databases\"",
         )
-        .at(1 + text[..at.min(text.len())].matches('\n').count())
+        .at(line_at(at))
     })?;
     let mut problems = Vec::new();
     let mut check = |holds: bool, what: String, help: &str| {
@@ -107,13 +131,44 @@ pub fn read(files: &Files) -> Result<Option<Targets>, Problems> {
             "write the variable's name; the URL, which may hold a password, stands in the environment",
         );
     }
+    for target in &document.target {
+        if let Some(schema) = &target.schema
+            && let Some(whose) = not_a_tenant(schema.get_ref())
+        {
+            let what = format!("`{}` is {whose}", target.name);
+            problems.push(refuse(what, NAME_TENANTS).at(line_at(schema.span().start)));
+        }
+    }
     Problems::none_of(problems)?;
     Ok(Some(Targets {
         parallel: document.parallel,
         stop: document.stop,
-        targets: document.target,
-        queried: document.query,
+        targets: document.target.into_iter().map(Named::from).collect(),
+        queried: document
+            .query
+            .into_iter()
+            .map(|query| Queried {
+                name: query.name,
+                url_env: query.url_env,
+                databases: query.databases,
+                schemas_line: query
+                    .schemas
+                    .as_ref()
+                    .map_or(0, |schemas| line_at(schemas.span().start)),
+                schemas: query.schemas.map(Spanned::into_inner),
+            })
+            .collect(),
     }))
+}
+
+impl From<NamedAt> for Named {
+    fn from(target: NamedAt) -> Self {
+        Self {
+            name: target.name,
+            url_env: target.url_env,
+            schema: target.schema.map(Spanned::into_inner),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -134,6 +189,10 @@ mod tests {
         assert_eq!((targets.parallel, targets.stop), (8, Stop::Failures(3)));
         assert_eq!(targets.targets[0].url_env, "EU");
         assert_eq!(targets.queried[0].name, "tenant");
+        assert_eq!(targets.queried[0].schemas_line, 0);
+        let schemas =
+            of("format = 1\n[[query]]\nname = \"t\"\nurl_env = \"T\"\nschemas = \"SELECT 'a'\"\n");
+        assert_eq!(schemas.unwrap().unwrap().queried[0].schemas_line, 5);
         assert_eq!(read(&Files::default()).unwrap(), None);
     }
 
@@ -171,6 +230,18 @@ mod tests {
             (
                 format!("format = 1\nurl = \"x\"\n{one}"),
                 "m/targets.toml:2: unknown field `url`",
+            ),
+            (
+                format!("format = 1\n{one}schema = \"aegis_migrate\"\n"),
+                "m/targets.toml:5: `eu` is the schema aegis_migrate, which belongs to a ledger of this tool: changes for a tenant would be made among its tables; name only schemas of tenants",
+            ),
+            (
+                format!("format = 1\n{one}schema = \"aegis\"\n"),
+                "m/targets.toml:5: `eu` is the schema aegis, which belongs to the engine",
+            ),
+            (
+                format!("format = 1\n{one}schema = \"pg_toast\"\n"),
+                "m/targets.toml:5: `eu` is the schema pg_toast, which belongs to the server",
             ),
         ] {
             let refused = of(&text).unwrap_err().to_string();

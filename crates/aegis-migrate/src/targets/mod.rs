@@ -11,7 +11,7 @@ mod resolve;
 
 use serde::{Deserialize, Serialize};
 
-use crate::ledger::LedgerName;
+use crate::ledger::{LedgerName, belongs_to};
 
 pub use each::{Each, each};
 pub use file::read;
@@ -57,33 +57,44 @@ impl Stop {
 }
 
 /// `[[target]]`: a database by its URL.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Named {
     /// How results call it.
     pub name: String,
     /// The environment variable with its URL.
     pub url_env: String,
     /// One schema of it, which stands for that of the changes.
-    #[serde(default)]
     pub schema: Option<String>,
 }
 
 /// `[[query]]`: databases of one server, or schemas of one database, by a query.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Queried {
     /// What stands before each name in results.
     pub name: String,
     /// The environment variable with the URL of the database that is asked; the others are on the same server, by the same role.
     pub url_env: String,
     /// A query of one text column: names of databases.
-    #[serde(default)]
     pub databases: Option<String>,
     /// A query of one text column: names of schemas of the database that is asked.
-    #[serde(default)]
     pub schemas: Option<String>,
+    /// The line of `schemas`, from 1; 0 without one.
+    pub schemas_line: usize,
 }
+
+/// Why a schema can be no tenant's; none when it can.
+pub(crate) fn not_a_tenant(schema: &str) -> Option<String> {
+    let whose = match schema {
+        "aegis" => "the engine",
+        _ => belongs_to(schema)?,
+    };
+    Some(format!(
+        "the schema {schema}, which belongs to {whose}: changes for a tenant would be made among its tables"
+    ))
+}
+
+/// What to do about it.
+pub(crate) const NAME_TENANTS: &str = "name only schemas of tenants";
 
 /// One database, or one schema of one, to run on.
 #[derive(Clone, PartialEq, Eq)]

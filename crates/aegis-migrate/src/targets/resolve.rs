@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Queried, TARGETS_FILE, Target, Targets};
+use super::{NAME_TENANTS, Queried, TARGETS_FILE, Target, Targets, not_a_tenant};
 use crate::change::Problem;
 
 /// Names every database, before any is touched.
@@ -53,6 +53,11 @@ where
                 .try_get(0)
                 .map_err(|_| refuse("the query's first column is no text".to_owned()))?;
             let is_schema = queried.schemas.is_some();
+            if let Some(whose) = not_a_tenant(&name).filter(|_| is_schema) {
+                let what = format!("the query of `{}` names {whose}", queried.name);
+                let refused = Problem::of_file(TARGETS_FILE, what, NAME_TENANTS);
+                return Err(refused.at(queried.schemas_line));
+            }
             found.push(Target {
                 url: if is_schema {
                     base.clone()

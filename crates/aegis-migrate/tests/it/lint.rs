@@ -319,17 +319,18 @@ async fn the_key_of_a_backfill_that_leaves_rows_out_is_found_with_its_line() {
     let catalog = aegis_catalog::read(&db.admin, &scope).await.unwrap();
     for (table, key, said) in [
         ("users", "id", None),
-        ("users", "name", Some("users.name may be NULL")),
+        ("users", "name", Some("app.users.name may be NULL")),
+        ("users", "nope", Some("app.users has no column nope")),
         (
             "users",
             "code",
-            Some("users has no unique index over (code)"),
+            Some("app.users has no valid unique index on exactly (code)"),
         ),
         ("loose", "id", Some("loose.id may be NULL")),
         (
             "loose",
             "code",
-            Some("loose has no unique index over (code)"),
+            Some("app.loose has no valid unique index on exactly (code)"),
         ),
     ] {
         let folder = tempfile::tempdir().unwrap();

@@ -24,6 +24,7 @@ mod run_aside;
 mod run_builds;
 mod run_cuts;
 mod run_history;
+mod run_keys;
 mod run_leftovers;
 mod run_locks;
 mod run_lost;

@@ -241,6 +241,64 @@ async fn a_trigger_that_somebody_took_away_disabled_or_replaced_stops_a_run_unti
     assert_eq!(error.exit_code(), 2, "{error}");
 }
 
+/// What a run says of a table that has no such column, and what a repair of the trigger says.
+async fn lacks_a_column(db: &TestDb, set: &Set, says: &[&str]) {
+    let mut told = Vec::new();
+    for phase in [Phase::Expand, Phase::Migrate] {
+        let error = ran(db, set, phase).await.unwrap_err();
+        told.push((error.exit_code(), error.to_string()));
+    }
+    let error = repaired(db, set).await.unwrap_err();
+    told.push((error.exit_code(), error.to_string()));
+    for (code, text) in told {
+        assert_eq!(code, 12, "{text}");
+        for part in says {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        assert!(!text.contains("is not what this change has made"), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn a_column_that_somebody_renamed_or_dropped_is_told_as_such_with_what_does_help() {
+    let db = in_use().await;
+    let set = sealed(&split(false));
+    ran(&db, &set, Phase::Expand).await.unwrap();
+    let sql = async |sql: &str| db.admin.batch_execute(sql).await;
+    for (column, by_hand) in [("first_name", "firstname"), ("name", "full name")] {
+        let rename = format!("ALTER TABLE app.users RENAME COLUMN \"{column}\" TO \"{by_hand}\"");
+        sql(&rename).await.unwrap();
+        let has_not = format!(
+            "has no column {column}, which [sync] names; it has {by_hand}, which no change made"
+        );
+        let helps =
+            format!("ALTER TABLE \"app\".\"users\" RENAME COLUMN \"{by_hand}\" TO \"{column}\"");
+        lacks_a_column(&db, &set, &["app.users", &has_not, &helps]).await;
+        // As it says: a write for which the trigger fires fails.
+        sql("INSERT INTO app.users (id, last_name) VALUES (7, 'Liskov')")
+            .await
+            .unwrap_err();
+        // And what it names does help.
+        sql(&helps).await.unwrap();
+        let again = ran(&db, &set, Phase::Expand).await.unwrap();
+        assert_eq!(again.outcome, Outcome::Nothing);
+    }
+    sql("ALTER TABLE app.users DROP COLUMN last_name CASCADE")
+        .await
+        .unwrap();
+    let dropped =
+        "has no column last_name, which [sync] names: somebody has renamed or dropped it by hand";
+    lacks_a_column(&db, &set, &[dropped, "repair sync", "reconcile"]).await;
+    sql("ALTER TABLE app.users ADD COLUMN last_name text")
+        .await
+        .unwrap();
+    repaired(&db, &set).await.unwrap();
+    ran(&db, &set, Phase::Expand).await.unwrap();
+    sql("ALTER TABLE app.users RENAME TO people").await.unwrap();
+    let moved = "there is no table app.users, which [sync] names";
+    lacks_a_column(&db, &set, &[moved, "RENAME TO \"users\""]).await;
+}
+
 async fn repaired(db: &TestDb, set: &Set) -> Result<String, RepairError> {
     let mut held = held(db, BOUND).await.unwrap();
     let id = SPLIT.parse().unwrap();

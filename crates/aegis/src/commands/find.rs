@@ -143,7 +143,10 @@ fn from_lines(input: impl BufRead) -> Result<Vec<String>, Failure> {
     Ok(ids)
 }
 
-/// Who acts: `--actor`, else the user of the shell.
+/// Who acts where nobody said a name and the shell has none.
+pub(crate) const UNNAMED: &str = "unnamed";
+
+/// Who acts: `--actor`, else the user of the shell, else [`UNNAMED`].
 pub(crate) fn actor(given: Option<String>) -> String {
     given
         .or_else(|| {
@@ -151,7 +154,7 @@ pub(crate) fn actor(given: Option<String>) -> String {
                 .ok()
                 .filter(|user| !user.trim().is_empty())
         })
-        .unwrap_or_else(|| "unknown".to_owned())
+        .unwrap_or_else(|| UNNAMED.to_owned())
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ use super::id::Phase;
 use super::locate::Located;
 use super::problem::Problem;
 use super::{CHANGE_FILE, Change, Files};
+use crate::ledger::belongs_to;
 
 /// The longest name in PostgreSQL.
 const NAME_BYTES_MAX: usize = 63;
@@ -172,9 +173,8 @@ impl Rules<'_> {
     fn names(&mut self) {
         self.name("schema", &self.change.schema);
         let schema = &self.change.schema;
-        if schema.starts_with("pg_") || schema == "information_schema" || schema == "aegis_migrate"
-        {
-            let what = format!("`{schema}` belongs to the server or to this tool");
+        if let Some(whose) = belongs_to(schema) {
+            let what = format!("`{schema}` belongs to {whose}");
             self.refuse("schema", what, "write the schema of the application");
         }
         if let Some(role) = &self.change.run_as {

@@ -115,6 +115,17 @@ async fn applications_read_old_until_it_moved_and_need_no_grant() {
     target.end().await;
 }
 
+/// No side of it is the old one any more, and nothing is offered that would bring it back.
+async fn is_gone(client: &Client, shown: &Fact) {
+    for (reads, writes) in [(Side::Old, Side::New), (Side::New, Side::Old)] {
+        let error = make(client, reads, writes, shown).await.unwrap_err();
+        assert!(matches!(error, SwitchError::Dropped { .. }), "{error}");
+        let said = error.to_string();
+        assert!(said.contains("comes back from a backup"), "{said}");
+        assert!(!said.contains("reopen"), "{said}");
+    }
+}
+
 #[tokio::test]
 async fn the_new_side_needs_a_zero_pass_and_the_old_one_is_always_there_until_the_door_shuts() {
     let target = Target::new().await;
@@ -146,6 +157,19 @@ async fn the_new_side_needs_a_zero_pass_and_the_old_one_is_always_there_until_th
         .await
         .unwrap();
     make(client, Side::Old, Side::New, &shown).await.unwrap();
+    // When the contract has run, the door cannot be opened again, and is not offered.
+    make(client, Side::New, Side::New, &shown).await.unwrap();
+    attempt::close(client, "split", None, "ana", "r2")
+        .await
+        .unwrap();
+    let ran = "UPDATE aegis_migrate.contract SET done_at = now(), approval = 'a' WHERE reopened_at IS NULL";
+    client.batch_execute(ran).await.unwrap();
+    is_gone(client, &shown).await;
+    // A database that was made with the contract never had an old side.
+    let fresh = "DELETE FROM aegis_migrate.contract;
+        INSERT INTO aegis_migrate.phase (change, phase, line_sha256, steps, epoch, run, release) VALUES ('split', 'contract', '', 1, 1, 'r', 'r')";
+    client.batch_execute(fresh).await.unwrap();
+    is_gone(client, &shown).await;
     target.end().await;
 }
 

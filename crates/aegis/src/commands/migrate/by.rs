@@ -8,6 +8,7 @@ use aegis_store::{Config, install};
 use clap::Args;
 
 use super::Place;
+use crate::commands::find::UNNAMED;
 use crate::exit::Exit;
 use crate::failure::{Failure, chain};
 
@@ -18,7 +19,7 @@ pub(crate) struct ByArguments {
         long,
         env = "AEGIS_MIGRATE_BY",
         hide_env_values = true,
-        default_value = "unnamed",
+        default_value = UNNAMED,
         value_name = "NAME"
     )]
     by: String,

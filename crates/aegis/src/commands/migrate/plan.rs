@@ -82,7 +82,12 @@ pub(crate) async fn run(arguments: &PlanArguments, place: &Place<'_>) -> Result<
     let refused = items.iter().filter(|item| {
         matches!(
             item.what,
-            What::Statement { passes: false, .. } | What::Override { .. }
+            What::Statement { passes: false, .. }
+                | What::Override { .. }
+                | What::Backfill {
+                    key_fault: Some(_),
+                    ..
+                }
         )
     });
     match refused.count() {

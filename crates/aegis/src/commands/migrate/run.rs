@@ -20,6 +20,7 @@ use tokio::task::JoinSet;
 use super::on_target::{self, Job, failure};
 use super::targets::{self, TargetArguments};
 use super::{Place, many};
+use crate::commands::find::UNNAMED;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Output, Progress, line, note};
@@ -47,7 +48,7 @@ pub(crate) struct RunArguments {
         long,
         env = "AEGIS_MIGRATE_BY",
         hide_env_values = true,
-        default_value = "unnamed",
+        default_value = UNNAMED,
         value_name = "NAME"
     )]
     by: String,

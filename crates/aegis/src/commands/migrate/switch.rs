@@ -26,7 +26,7 @@ pub(crate) const AFTER: &str = "Applications ask `SELECT * FROM aegis_migrate.sw
     only after that time. The new side needs a pass of `aegis migrate reconcile` that counted no row in which forward does not hold, at \
     most [reconcile] max_age old; otherwise exit code 18, and nothing moves. Rows that a new program has written already may be such that \
     forward would make something else of them: when agrees is zero, --accept-forward N takes exactly the N mismatching rows of the newest \
-    pass, and the number is kept. Back to the old side until `contract close`.";
+    pass, and the number is kept. Back to the old side until `contract close`; when the contract has run there is no old side.";
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum SideArgument {
@@ -214,7 +214,8 @@ fn failure(error: &SwitchError) -> Failure {
         | SwitchError::NothingToAccept { .. } => 2,
         SwitchError::NotReconciled { .. }
         | SwitchError::NotAccepted { .. }
-        | SwitchError::Closed { .. } => 18,
+        | SwitchError::Closed { .. }
+        | SwitchError::Dropped { .. } => 18,
         SwitchError::MovedMeanwhile { .. } => 16,
         SwitchError::Database(_) | SwitchError::Unreadable(_) => 20,
     };

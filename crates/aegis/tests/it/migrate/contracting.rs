@@ -509,6 +509,10 @@ async fn sign_and_run(shop: &Shop) {
     assert_eq!(done["outcome"], "applied", "{done}");
     assert_eq!(done["approved_by"], serde_json::json!(["bo", "cy"]));
     assert!(!shop.old_column().await);
+    let back = ["switch", ID, "--reads", "old", "--reason", "x"];
+    shop.refused(&back, 18, "has run here at").await;
+    let told = shop.run(&back).await;
+    assert!(!told.stderr.contains("reopen"), "{told:?}");
     let triggers = "SELECT count(*) FROM pg_trigger WHERE tgrelid = 'app.users'::regclass AND NOT tgisinternal";
     assert_eq!(shop.number(triggers).await, 0);
     let app = shop.db.connect_as(&shop.rw).await;
@@ -524,6 +528,14 @@ async fn sign_and_run(shop: &Shop) {
     shop.ok(&["status"]).await;
     shop.sql(&format!("DROP OWNED BY {0}; DROP ROLE {0}", shop.rw))
         .await;
+}
+
+/// A cell says `unknown` of this, and stderr says why.
+fn is_unknown(ran: &Ran, what: &str, why: &str) {
+    let row = ran.stdout.lines().find(|line| line.starts_with(what));
+    assert!(row.is_some_and(|row| row.contains("unknown")), "{ran:?}");
+    assert!(!ran.stdout.contains(why), "{ran:?}");
+    assert!(ran.stderr.contains(why), "{ran:?}");
 }
 
 #[tokio::test]
@@ -543,8 +555,21 @@ async fn process_an_observation_whose_connection_is_lost_goes_on_and_ends_when_i
     assert_eq!(shop.number(attempts).await, 0);
     let status = shop.run(&["contract", "status", ID]).await;
     assert_eq!(status.code, 21, "{status:?}");
-    assert!(status.stdout.contains("approvers"), "{status:?}");
+    is_unknown(&status, "approvers", "it cannot be read: No such file");
+    assert!(status.stderr.contains("error[AEG-0019]"), "{status:?}");
+    let words = ["contract", "status", ID, "--output", "json"];
+    let told: Value = serde_json::from_str(&shop.run(&words).await.stdout).unwrap();
+    assert_eq!(told[0]["why"], "unknown", "{told}");
+    let error = told[0]["error"].as_str().unwrap();
+    assert!(error.contains("it cannot be read: No such file"), "{told}");
     shop.folder.write("approvers.toml", &approvers);
+    let moved = "ALTER TABLE aegis_migrate.reconcile_pass RENAME COLUMN asked_sha256 TO away";
+    shop.sql(moved).await;
+    let status = shop.run(&["contract", "status", ID]).await;
+    assert_eq!(status.code, 20, "{status:?}");
+    is_unknown(&status, "reconciled", "asked_sha256");
+    shop.sql("ALTER TABLE aegis_migrate.reconcile_pass RENAME COLUMN away TO asked_sha256")
+        .await;
     let ready = shop.run(&["contract", "status", ID]).await;
     assert_eq!(ready.code, 21, "{ready:?}");
     assert!(
@@ -555,11 +580,24 @@ async fn process_an_observation_whose_connection_is_lost_goes_on_and_ends_when_i
     std::fs::remove_file(shop.folder.dir().join("approvers.toml")).unwrap();
     let status = shop.run(&["contract", "status", ID]).await;
     assert_eq!(status.code, 18, "{status:?}");
-    assert!(
-        status.stdout.contains("sightings") && status.stderr.contains("approvers.toml"),
-        "{status:?}"
-    );
+    assert!(status.stdout.contains("sightings"), "{status:?}");
+    is_unknown(&status, "approvers", "it cannot be read: No such file");
     shop.folder.write("approvers.toml", &approvers);
+    // One fact that the database does not let read: the others are told all the same.
+    shop.sql("ALTER TABLE aegis_migrate.contract_look RENAME COLUMN holds TO away")
+        .await;
+    let status = shop.run(&["contract", "status", ID]).await;
+    assert_eq!(status.code, 20, "{status:?}");
+    is_unknown(&status, "clients", "column l.holds does not exist");
+    assert!(status.stdout.contains("dependents"), "{status:?}");
+    let told: Value = serde_json::from_str(&shop.run(&words).await.stdout).unwrap();
+    let facts = told.as_array().unwrap();
+    let clients = facts.iter().find(|fact| fact["need"] == "clients").unwrap();
+    assert_eq!(clients["standing"], "unknown", "{told}");
+    let error = clients["error"].as_str().unwrap();
+    assert!(error.contains("holds"), "{told}");
+    shop.sql("ALTER TABLE aegis_migrate.contract_look RENAME COLUMN away TO holds")
+        .await;
     // The folder of the version before: its programs must not start any more.
     let older = Folder::new();
     for name in [

@@ -9,7 +9,7 @@ use nix::unistd::Pid;
 use serde_json::Value;
 
 use super::folder::Folder;
-use crate::support::command;
+use crate::support::{command, run};
 
 const BOUND: Duration = Duration::from_mins(1);
 const ID: &str = "20261129T1030_count";
@@ -168,11 +168,16 @@ async fn process_a_backfill_is_paused_shown_resumed_and_cancelled_by_commands() 
     assert!(!said.contains("the mutex"), "it was not held: {said}");
     let list = folder.json(Some(&url), &["backfill", "status"]).await;
     assert_eq!(list[0]["change"], ID, "{list}");
-    let cancelled = tell(&["cancel", ID, "--reason", "not now"]).await;
+    // Nobody said who, and the shell has no user: the word is that of `run --by`.
+    let words = ["migrate", "backfill", "cancel", ID, "--reason", "not now"];
+    let mut nobody = command(Some(&url), &words);
+    nobody.current_dir(folder.path()).env_remove("USER");
+    let cancelled = run(nobody).await;
     assert_eq!(cancelled.code, 0, "{cancelled:?}");
     let refused = folder.run(Some(&url), &["run", "--phase", "migrate"]).await;
     assert_eq!(refused.code, 22, "{refused:?}");
-    assert!(refused.stderr.contains("not now"), "{refused:?}");
+    let by = "cancelled by unnamed (not now)";
+    assert!(refused.stderr.contains(by), "{refused:?}");
     let wrong = tell(&["resume", ID, "--reason", "x"]).await;
     assert_eq!(wrong.code, 2, "{wrong:?}");
     let retried = tell(&["retry", ID, "--reason", "now"]).await;

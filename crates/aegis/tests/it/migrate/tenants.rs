@@ -190,4 +190,12 @@ async fn process_what_means_one_schema_is_refused_for_many_and_a_missing_one_is_
     for word in ["expand.sql:1: it names app.users", "without a schema"] {
         assert!(ran.stderr.contains(word), "{ran:?}");
     }
+
+    // One that is another target's ledger, of this tool's own making: nothing is touched.
+    let own = "INSERT INTO control.tenants VALUES ('aegis_migrate_of_t_1')";
+    db.admin.batch_execute(own).await.unwrap();
+    let (ran, lines) = on(&db, &folder, &["status"]).await;
+    assert_eq!((ran.code, lines.len()), (2, 0), "{ran:?}");
+    let says = "targets.toml:7: the query of `tenant` names the schema aegis_migrate_of_t_1, which belongs to a ledger of this tool";
+    assert!(ran.stderr.contains(says), "{ran:?}");
 }

@@ -66,7 +66,8 @@ enum Verb {
     /// Opens the door again and gives back what closing took, as long as nothing was dropped.
     Reopen(close::ReopenArguments),
     /// Shows each fact with its source, its time and its age, and the next step. Before the door is shut, what is in its way. Exit code 18
-    /// while something blocks, 21 while the door stands open.
+    /// while something blocks, 21 while the door stands open. What could not be read is `unknown`, with its error on stderr, and blocks;
+    /// 20 when the database refused it.
     Status(status::StatusArguments),
 }
 

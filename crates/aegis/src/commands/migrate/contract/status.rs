@@ -1,16 +1,18 @@
 //! `contract status`: each fact as `contract run` would judge it now, or what is in the way of closing.
 //!
-//! Invariants: it writes nothing, and tells what is missing rather than failing for it.
+//! Invariants: it writes nothing, and tells what is missing rather than failing for it; what could not be read is `unknown`, with its
+//! error on stderr, and never ends with 0.
 
 use std::path::Path;
 
 use aegis_migrate::change::ChangeId;
 use aegis_migrate::contract::attempt::Attempt;
 use aegis_migrate::contract::fact::{Fact, Standing};
+use aegis_migrate::contract::judge;
 use aegis_migrate::contract::keyring::Keyring;
 use aegis_migrate::contract::need::Need;
+use aegis_migrate::contract::ready::{self, UNKNOWN};
 use aegis_migrate::contract::subject::Subject;
-use aegis_migrate::contract::{judge, ready};
 use aegis_migrate::ledger;
 use aegis_migrate::set::Set;
 use clap::Args;
@@ -21,7 +23,7 @@ use tokio_postgres::Client;
 use super::{failure, keyring, of_run, subject};
 use crate::commands::migrate::{Place, connect};
 use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::failure::{Failure, chain};
 use crate::output::note;
 
 #[derive(Debug, Args)]
@@ -53,35 +55,82 @@ pub(super) async fn run(
         note(&format!("attempt {} was done at {at}", attempt.number));
         return Ok(Exit::Done);
     }
-    let why = keyring.as_ref().err().map(why_none);
-    let keyring = keyring.unwrap_or_else(|_| Keyring::absent());
-    let facts = judge::facts(&client, &subject, &attempt, &keyring)
+    let (keyring, mut unread) = match keyring {
+        Ok(keyring) => (keyring, Vec::new()),
+        Err(error) => (
+            Keyring::absent(),
+            vec![Unread::of("approvers", error, ready::NO_KEYRING)],
+        ),
+    };
+    let mut facts = Vec::new();
+    for (need, fact) in judge::each(&client, &subject, &attempt, &keyring)
         .await
-        .map_err(of_run)?;
+        .map_err(of_run)?
+    {
+        match fact {
+            Ok(fact) => facts.push(fact),
+            Err(error) => {
+                let error = Failure::new(SQL, format!("{need}: {}", chain(&error)));
+                unread.push(Unread::of(need.name(), error, ready::UNREAD));
+            }
+        }
+    }
     note(&format!(
         "attempt {}, closed at {} by {}",
         attempt.number, attempt.closed_at, attempt.closed_by
     ));
-    show(place, &facts, attempt.now);
-    if let Some(why) = &why {
-        note(&format!("approvers: {why}; {}", ready::NO_KEYRING));
-    }
+    show_with(place, &facts, &unread, attempt.now);
     let blocks: Vec<Need> = facts
         .iter()
         .filter_map(|fact| fact.blocks(attempt.now))
         .map(|block| block.need)
         .collect();
-    note(&format!("next: {}", next(&subject.id, &blocks)));
-    Ok(if why.is_some() || !blocks.is_empty() {
+    let next = match unread.first() {
+        Some(_) if blocks.is_empty() => "mend what could not be read, and look again".to_owned(),
+        _ => next(&subject.id, &blocks),
+    };
+    note(&format!("next: {next}"));
+    Ok(if unread.iter().any(|one| one.error.exit == SQL) {
+        SQL
+    } else if !unread.is_empty() || !blocks.is_empty() {
         Exit::Migrate(18)
     } else {
         Exit::Done
     })
 }
 
-/// Why there is no file of approvers, as part of a sentence.
-fn why_none(failure: &Failure) -> String {
-    failure.to_string().trim_start_matches("error: ").to_owned()
+/// How `status` ends where the database did not let something be read.
+const SQL: Exit = Exit::Migrate(20);
+
+/// Something that could not be read, and so is not known.
+struct Unread {
+    what: &'static str,
+    error: Failure,
+    way_out: &'static str,
+}
+
+impl Unread {
+    fn of(what: &'static str, error: Failure, way_out: &'static str) -> Self {
+        Self {
+            what,
+            error,
+            way_out,
+        }
+    }
+
+    fn row(&self) -> Vec<String> {
+        let mut row = vec![
+            self.what.to_owned(),
+            UNKNOWN.to_owned(),
+            "blocks".to_owned(),
+        ];
+        row.resize(COLUMNS.len(), String::new());
+        row
+    }
+
+    fn document(&self) -> Value {
+        json!({ "need": self.what, "standing": UNKNOWN, "error": self.error.to_string(), "way_out": self.way_out })
+    }
 }
 
 /// The command that comes next.
@@ -107,12 +156,12 @@ async fn open(
     keyring: Result<Keyring, Failure>,
     place: &Place<'_>,
 ) -> Result<Exit, Failure> {
-    let why = keyring.as_ref().err().map(why_none);
+    let why = keyring.as_ref().err().map(Failure::to_string);
     let read = match (&keyring, &why) {
         (Ok(keyring), _) => Ok(keyring),
         (Err(_), why) => Err(why.as_deref().unwrap_or_default()),
     };
-    let lacks = ready::lacks(client, subject, read).await.map_err(of_run)?;
+    let lacks = ready::told(client, subject, read).await.map_err(of_run)?;
     let rows = lacks
         .iter()
         .map(|lack| vec![lack.what.clone(), lack.why.clone(), lack.way_out.clone()]);
@@ -122,6 +171,16 @@ async fn open(
         rows.collect(),
         documents.collect(),
     );
+    if let Err(error) = &keyring {
+        error.tell();
+    }
+    // That of the file has been told, with its code.
+    let of_database = lacks.iter().filter(|lack| lack.what != "approvers");
+    let mut exit = Exit::Migrate(21);
+    for (lack, error) in of_database.filter_map(|lack| Some((lack, lack.error.as_ref()?))) {
+        exit = SQL;
+        Failure::new(exit, format!("{}: {error}", lack.what)).tell();
+    }
     let next = if lacks.is_empty() {
         format!("`aegis migrate contract close {}`", subject.id)
     } else {
@@ -134,11 +193,17 @@ async fn open(
         "the door of {} stands open; next: {next}",
         subject.id
     ));
-    Ok(Exit::Migrate(21))
+    Ok(exit)
 }
 
 /// The facts as a list, with what blocks and the way out.
 pub(super) fn show(place: &Place<'_>, facts: &[Fact], now: Timestamp) {
+    show_with(place, facts, &[], now);
+}
+
+const COLUMNS: [&str; 7] = ["fact", "standing", "", "source", "at", "age", "detail"];
+
+fn show_with(place: &Place<'_>, facts: &[Fact], unread: &[Unread], now: Timestamp) {
     let rows = facts.iter().map(|fact| {
         let block = fact.blocks(now);
         vec![
@@ -157,11 +222,16 @@ pub(super) fn show(place: &Place<'_>, facts: &[Fact], now: Timestamp) {
             fact.detail.clone(),
         ]
     });
-    let columns = ["fact", "standing", "", "source", "at", "age", "detail"];
+    let rows = rows.chain(unread.iter().map(Unread::row));
     let documents = facts.iter().map(|fact| document(fact, now));
+    let documents = documents.chain(unread.iter().map(Unread::document));
     place
         .output
-        .list(&columns, rows.collect(), documents.collect());
+        .list(&COLUMNS, rows.collect(), documents.collect());
+    for one in unread {
+        one.error.tell();
+        note(&format!("{}: {UNKNOWN}; {}", one.what, one.way_out));
+    }
     for block in facts.iter().filter_map(|fact| fact.blocks(now)) {
         note(&format!("{}: {}; {}", block.need, block.why, block.way_out));
     }
