@@ -19,14 +19,72 @@ pub(super) fn execute(node: &SyntaxNode) -> (Vec<Statement>, bool) {
     else {
         return (Vec::new(), false);
     };
+    if let Some(name) = variable(&expression) {
+        return of_variable(node, &name);
+    }
+    of_text(&expression)
+}
+
+fn of_text(expression: &SyntaxNode) -> (Vec<Statement>, bool) {
     let mut whole = true;
-    let Some(sql) = text_of(&expression, &mut whole) else {
+    let read = text_of(expression, &mut whole).and_then(|sql| inner(&sql).ok());
+    match read {
+        Some(statements) => (statements, whole),
+        None => (Vec::new(), false),
+    }
+}
+
+/// The name of an expression that is nothing but a variable.
+fn variable(expression: &SyntaxNode) -> Option<String> {
+    match expression.kind() {
+        K::PAREN_EXPR => variable(&expression.children().next()?),
+        K::NAME_REF => Some(crate::name::identifier(&tree::text(expression))),
+        _ => None,
+    }
+}
+
+/// What the variable holds: all texts that the body gives it. It is the whole of what would run when there is one, and nothing else
+/// fills it.
+fn of_variable(execute: &SyntaxNode, name: &str) -> (Vec<Statement>, bool) {
+    let Some(body) = execute.ancestors().last() else {
         return (Vec::new(), false);
     };
-    match inner(&sql) {
-        Ok(statements) => (statements, whole),
-        Err(_) => (Vec::new(), false),
+    let is_it = |at: &SyntaxNode| crate::name::identifier(&tree::text(at)) == name;
+    let mut statements = Vec::new();
+    let mut given = 0_usize;
+    let mut whole = true;
+    for node in body.descendants() {
+        let value = match node.kind() {
+            K::PLPGSQL_VAR_DECL
+                if tree::child(&node, K::PLPGSQL_VAR_NAME).is_some_and(|at| is_it(&at)) =>
+            {
+                tree::child(&node, K::PLPGSQL_VAR_INIT)
+            }
+            K::PLPGSQL_ASSIGN_STMT
+                if tree::child(&node, K::PLPGSQL_ASSIGN_TARGET).is_some_and(|at| is_it(&at)) =>
+            {
+                Some(node)
+            }
+            // INTO and FOR fill it with what is only known at run time, and so may what is no PL/pgSQL.
+            K::PLPGSQL_INTO_TARGET | K::PLPGSQL_FOR_VARIABLE if is_it(&node) => {
+                whole = false;
+                None
+            }
+            K::ERROR => {
+                whole = false;
+                None
+            }
+            _ => None,
+        };
+        let target = value.and_then(|value| tree::below(&value, K::TARGET));
+        if let Some(expression) = target.and_then(|target| target.children().next()) {
+            let (more, all) = of_text(&expression);
+            statements.extend(more);
+            whole &= all;
+            given += 1;
+        }
     }
+    (statements, whole && given == 1)
 }
 
 /// The text that an expression gives; none when none of it stands there.
@@ -66,6 +124,10 @@ fn call(node: &SyntaxNode, whole: &mut bool) -> Option<String> {
         "format" => {
             let template = text_of(arguments.first()?, whole)?;
             Some(format(&template, &arguments[1..], whole))
+        }
+        "concat" => {
+            let parts = arguments.iter().map(|one| value(Some(one), whole));
+            Some(parts.collect())
         }
         "quote_ident" => Some(quoted(&value(arguments.first(), whole))),
         "quote_literal" | "quote_nullable" => Some(literal(&value(arguments.first(), whole))),
@@ -131,12 +193,33 @@ fn literal(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }
 
-/// What a string literal holds; E'' with escapes is not read.
+/// What a string literal holds; of E'' the plain escapes are read.
 fn string(literal: &str) -> Option<String> {
+    if let Some(escaped) = literal.strip_prefix(['E', 'e']) {
+        return unescaped(escaped.strip_prefix('\'')?.strip_suffix('\'')?);
+    }
     if let Some(inside) = literal.strip_prefix('\'') {
         return Some(inside.strip_suffix('\'')?.replace("''", "'"));
     }
     let rest = literal.strip_prefix('$')?;
     let (tag, body) = rest.split_once('$')?;
     Some(body.strip_suffix(&format!("${tag}$"))?.to_owned())
+}
+
+/// None where a character is given by its number.
+fn unescaped(inside: &str) -> Option<String> {
+    let mut text = String::with_capacity(inside.len());
+    let mut rest = inside.chars();
+    while let Some(one) = rest.next() {
+        text.push(match one {
+            '\\' => match rest.next()? {
+                'n' | 'r' | 't' => ' ',
+                quoted @ ('\\' | '\'' | '"') => quoted,
+                _ => return None,
+            },
+            '\'' => rest.next()?,
+            plain => plain,
+        });
+    }
+    Some(text)
 }
