@@ -8,6 +8,9 @@ use squawk_syntax::{SyntaxKind as K, SyntaxNode};
 use super::{inner, tree};
 use crate::statement::Statement;
 
+/// Most texts of one variable that are read: each is read for each EXECUTE.
+const TEXTS_MAX: usize = 64;
+
 /// What stands for a name or a value that is only known at run time.
 const HOLE: &str = "some_name";
 
@@ -43,48 +46,76 @@ fn variable(expression: &SyntaxNode) -> Option<String> {
     }
 }
 
-/// What the variable holds: all texts that the body gives it. It is the whole of what would run when there is one, and nothing else
-/// fills it.
+/// What the variable holds: what stands right before in the same list of statements, else all texts that the body gives it.
 fn of_variable(execute: &SyntaxNode, name: &str) -> (Vec<Statement>, bool) {
-    let Some(body) = execute.ancestors().last() else {
-        return (Vec::new(), false);
-    };
-    let is_it = |at: &SyntaxNode| crate::name::identifier(&tree::text(at)) == name;
-    let mut statements = Vec::new();
-    let mut given = 0_usize;
-    let mut whole = true;
-    for node in body.descendants() {
-        let value = match node.kind() {
-            K::PLPGSQL_VAR_DECL
-                if tree::child(&node, K::PLPGSQL_VAR_NAME).is_some_and(|at| is_it(&at)) =>
-            {
-                tree::child(&node, K::PLPGSQL_VAR_INIT)
+    let before = std::iter::successors(execute.prev_sibling(), SyntaxNode::prev_sibling);
+    for node in before {
+        match (node.kind(), given(&node, name)) {
+            (K::PLPGSQL_ASSIGN_STMT, Given::Text(expression)) => return of_text(&expression),
+            (_, Given::Nothing) if node.descendants().all(|one| given(&one, name).is_nothing()) => {
             }
-            K::PLPGSQL_ASSIGN_STMT
-                if tree::child(&node, K::PLPGSQL_ASSIGN_TARGET).is_some_and(|at| is_it(&at)) =>
-            {
-                Some(node)
-            }
-            // INTO and FOR fill it with what is only known at run time, and so may what is no PL/pgSQL.
-            K::PLPGSQL_INTO_TARGET | K::PLPGSQL_FOR_VARIABLE if is_it(&node) => {
-                whole = false;
-                None
-            }
-            K::ERROR => {
-                whole = false;
-                None
-            }
-            _ => None,
-        };
-        let target = value.and_then(|value| tree::below(&value, K::TARGET));
-        if let Some(expression) = target.and_then(|target| target.children().next()) {
-            let (more, all) = of_text(&expression);
-            statements.extend(more);
-            whole &= all;
-            given += 1;
+            _ => break,
         }
     }
-    (statements, whole && given == 1)
+    match execute.ancestors().last() {
+        Some(body) => of_all_texts(&body, name),
+        None => (Vec::new(), false),
+    }
+}
+
+/// It is the whole of what would run when there is one text, and nothing else fills the variable.
+fn of_all_texts(body: &SyntaxNode, name: &str) -> (Vec<Statement>, bool) {
+    let mut statements = Vec::new();
+    let mut texts = 0_usize;
+    let mut whole = true;
+    for node in body.descendants() {
+        match given(&node, name) {
+            Given::Text(expression) if texts < TEXTS_MAX => {
+                let (more, all) = of_text(&expression);
+                statements.extend(more);
+                whole &= all;
+                texts += 1;
+            }
+            Given::Text(_) | Given::Unknown => whole = false,
+            Given::Nothing => {}
+        }
+    }
+    (statements, whole && texts == 1)
+}
+
+/// What a node gives a variable.
+enum Given {
+    Nothing,
+    Text(SyntaxNode),
+    /// What is only known at run time.
+    Unknown,
+}
+
+impl Given {
+    const fn is_nothing(&self) -> bool {
+        matches!(self, Self::Nothing)
+    }
+}
+
+fn given(node: &SyntaxNode, name: &str) -> Given {
+    let is_it = |at: &SyntaxNode| crate::name::identifier(&tree::text(at)) == name;
+    let names = |kind| tree::child(node, kind).is_some_and(|at| is_it(&at));
+    let value = match node.kind() {
+        K::PLPGSQL_VAR_DECL if names(K::PLPGSQL_VAR_NAME) => {
+            match tree::child(node, K::PLPGSQL_VAR_INIT) {
+                Some(value) => value,
+                None => return Given::Nothing,
+            }
+        }
+        K::PLPGSQL_ASSIGN_STMT if names(K::PLPGSQL_ASSIGN_TARGET) => node.clone(),
+        // Of what is no PL/pgSQL nobody knows.
+        K::ERROR => return Given::Unknown,
+        K::PLPGSQL_INTO_TARGET | K::PLPGSQL_FOR_VARIABLE if is_it(node) => return Given::Unknown,
+        _ => return Given::Nothing,
+    };
+    tree::below(&value, K::TARGET)
+        .and_then(|target| target.children().next())
+        .map_or(Given::Unknown, Given::Text)
 }
 
 /// The text that an expression gives; none when none of it stands there.
