@@ -456,6 +456,14 @@ fn alter_other(kind: ObjectKind, what: &str, plain: &str, found: &mut Found) {
             "the index is copied under ACCESS EXCLUSIVE",
         );
     }
+    if kind == ObjectKind::Trigger && ends_with_words(plain, "DISABLE") {
+        found.push(
+            "disable-trigger",
+            Class::D,
+            Level::Error,
+            "what the event trigger keeps up is no longer kept up",
+        );
+    }
     if kind == ObjectKind::Function {
         found.push(
             "replace-function",

@@ -103,9 +103,8 @@ fn of_serial(name: &str) -> Option<&'static str> {
 pub(super) fn printed(name: &TypeName) -> String {
     let mut text = name.base.to_string();
     if name.base.schema.is_none() {
-        text = of_serial(&name.base.name)
-            .unwrap_or(&name.base.name)
-            .to_owned();
+        let base = of_serial(&name.base.name).unwrap_or(&name.base.name);
+        base.clone_into(&mut text);
     }
     if !name.modifiers.is_empty() {
         let modifiers: Vec<String> = name.modifiers.iter().map(u32::to_string).collect();
