@@ -205,7 +205,10 @@ pub enum Form {
         tables: Vec<QualifiedName>,
         cascade: bool,
     },
-    Copy,
+    /// COPY … FROM; what it gives out is a SELECT.
+    Copy {
+        into: QualifiedName,
+    },
     CreateTableAs {
         table: QualifiedName,
     },

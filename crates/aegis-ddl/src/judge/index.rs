@@ -9,6 +9,15 @@ use crate::name::QualifiedName;
 use crate::report::Level;
 
 pub(super) fn create(world: &mut World<'_>, index: &CreateIndex, found: &mut Found) {
+    // A new table too, which holds nobody up.
+    if index.concurrently && world.is_partitioned(&index.table) {
+        found.push(
+            "create-index-not-concurrent",
+            Class::B,
+            Level::Error,
+            format!("{} is partitioned, where CONCURRENTLY is refused: ON ONLY, then each partition concurrently, then ATTACH", index.table),
+        );
+    }
     if world.is_live(&index.table) {
         found.lock(
             &index.table,
@@ -25,14 +34,6 @@ pub(super) fn create(world: &mut World<'_>, index: &CreateIndex, found: &mut Fou
                     Class::B,
                     Level::Warning,
                     "an invalid leftover of the same name is taken for done",
-                );
-            }
-            if world.is_partitioned(&index.table) {
-                found.push(
-                    "create-index-not-concurrent",
-                    Class::B,
-                    Level::Error,
-                    format!("{} is partitioned, where CONCURRENTLY is refused: ON ONLY, then each partition concurrently, then ATTACH", index.table),
                 );
             }
         } else {
@@ -98,6 +99,21 @@ fn built_at_once(world: &World<'_>, index: &CreateIndex, found: &mut Found) {
             ("create-index-not-concurrent", Class::B),
             message,
         );
+    }
+}
+
+/// What the server refuses of DROP INDEX CONCURRENTLY, whatever is there (0A000).
+pub(super) fn dropped_concurrently(indexes: &[QualifiedName], plain: &str, found: &mut Found) {
+    let mut refused = |what: &str| {
+        let message = format!("the server refuses {what} with CONCURRENTLY (0A000)");
+        found.push("drop-index-not-concurrent", Class::E, Level::Error, message);
+    };
+    if indexes.len() > 1 {
+        refused("several indexes");
+    }
+    let last = plain.split_whitespace().next_back().unwrap_or_default();
+    if last.eq_ignore_ascii_case("cascade") {
+        refused("CASCADE");
     }
 }
 

@@ -37,6 +37,9 @@ pub(super) fn judge(
                 .map(str::to_ascii_uppercase)
                 .collect();
             let if_exists = words.iter().any(|word| word == "EXISTS");
+            if *concurrently {
+                index::dropped_concurrently(indexes, &statement.plain, found);
+            }
             index::drop(world, indexes, (*concurrently, if_exists), found);
         }
         Form::Reindex {
@@ -111,6 +114,14 @@ pub(super) fn judge(
             world.made(view);
         }
         Form::RefreshMaterializedView { view, concurrently } => {
+            if *concurrently && ends_with_words(&statement.plain, "WITH NO DATA") {
+                found.push(
+                    "refresh-not-concurrent",
+                    Class::E,
+                    Level::Error,
+                    "the server refuses CONCURRENTLY and WITH NO DATA together (42601)",
+                );
+            }
             if world.is_live(view) {
                 if *concurrently && world.has_no_row_key(view) {
                     found.push(
@@ -266,12 +277,13 @@ pub(super) fn judge(
             Level::Error,
             "nobody knows how many rows it changes",
         ),
-        Form::Copy => found.push(
+        Form::Copy { into } if world.is_live(into) => found.push(
             "dml-bulk",
             Class::B,
             Level::Error,
             "COPY loads rows in one transaction; load them by a backfill",
         ),
+        Form::Copy { .. } => found.long |= !world.fresh,
         Form::Truncate { tables, .. } => {
             for table in tables.iter().filter(|table| world.is_live(table)) {
                 found.lock(table, LockMode::AccessExclusive);
@@ -356,6 +368,11 @@ pub(super) fn says_if_not_exists(plain: &str) -> bool {
         .any(|three| three == ["IF", "NOT", "EXISTS"])
 }
 
+/// Whether a statement ends so, in any case.
+fn ends_with_words(plain: &str, words: &str) -> bool {
+    plain.to_ascii_uppercase().ends_with(&format!(" {words}"))
+}
+
 /// ALTER SEQUENCE: where it goes on, and how far.
 fn sequence(name: &QualifiedName, statement: &Statement, found: &mut Found) {
     let words: Vec<String> = statement
@@ -422,7 +439,7 @@ fn alter_other(kind: ObjectKind, what: &str, plain: &str, found: &mut Found) {
         );
     }
     if matches!(kind, ObjectKind::View | ObjectKind::MaterializedView)
-        && what.contains("TABLESPACE")
+        && (what.contains("TABLESPACE") || what.starts_with("SET ACCESS"))
     {
         found.push(
             "set-storage-place",
@@ -437,6 +454,14 @@ fn alter_other(kind: ObjectKind, what: &str, plain: &str, found: &mut Found) {
             Class::E,
             Level::Error,
             "the index is copied under ACCESS EXCLUSIVE",
+        );
+    }
+    if kind == ObjectKind::Trigger && ends_with_words(plain, "DISABLE") {
+        found.push(
+            "disable-trigger",
+            Class::D,
+            Level::Error,
+            "what the event trigger keeps up is no longer kept up",
         );
     }
     if kind == ObjectKind::Function {

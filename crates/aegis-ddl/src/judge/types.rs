@@ -89,11 +89,22 @@ fn same(from: &Shape, to: &Shape) -> Effect {
     if wider { Effect::Free } else { Effect::Rewrite }
 }
 
+/// What a column is that is said to be serial.
+fn of_serial(name: &str) -> Option<&'static str> {
+    match name {
+        "smallserial" | "serial2" => Some("smallint"),
+        "serial" | "serial4" => Some("integer"),
+        "bigserial" | "serial8" => Some("bigint"),
+        _ => None,
+    }
+}
+
 /// A type of a file as the server would print it, near enough for [`change`].
 pub(super) fn printed(name: &TypeName) -> String {
     let mut text = name.base.to_string();
     if name.base.schema.is_none() {
-        text.clone_from(&name.base.name);
+        let base = of_serial(&name.base.name).unwrap_or(&name.base.name);
+        base.clone_into(&mut text);
     }
     if !name.modifiers.is_empty() {
         let modifiers: Vec<String> = name.modifiers.iter().map(u32::to_string).collect();

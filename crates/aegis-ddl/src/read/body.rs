@@ -7,6 +7,9 @@ use super::{dynamic, inner, statement, tree};
 use crate::form::Body;
 use crate::statement::Statement;
 
+/// So many times one row is still few.
+const FEW_ROWS: u64 = 1_000;
+
 /// Of DO.
 pub(super) fn of_do(node: &SyntaxNode) -> Body {
     match ast::Do::cast(node.clone()).and_then(|block| block.plpgsql()) {
@@ -139,14 +142,30 @@ fn repeat(read: &mut Body, node: &SyntaxNode, count: usize) {
         | K::PLPGSQL_FOR_QUERY_STMT
         | K::PLPGSQL_FOR_CURSOR_STMT
         | K::PLPGSQL_FOR_DYN_STMT => true,
-        // Numbers that stand there are as few as somebody wrote; computed ones are not.
-        K::PLPGSQL_FOR_I_STMT => tree::child(&above, K::PLPGSQL_FOR_RANGE)
-            .is_none_or(|range| tree::text(&range).contains(|one: char| one.is_alphabetic())),
+        K::PLPGSQL_FOR_I_STMT => {
+            !tree::child(&above, K::PLPGSQL_FOR_RANGE).is_some_and(|range| is_few(&range))
+        }
         _ => false,
     });
     if in_loop {
         let next = read.statements.len();
         read.repeated.extend(next..next + count);
+    }
+}
+
+/// Numbers that stand there are as few as somebody wrote; computed ones may be any.
+fn is_few(range: &SyntaxNode) -> bool {
+    let text = tree::text(range);
+    if text.contains(|one: char| one.is_alphabetic()) {
+        return false;
+    }
+    let bounds = text.split_once("..").map(|(from, to)| {
+        let number = |side: &str| side.trim().parse::<i64>().ok();
+        (number(from), number(to))
+    });
+    match bounds {
+        Some((Some(from), Some(to))) => to.abs_diff(from) < FEW_ROWS,
+        _ => true,
     }
 }
 

@@ -8,6 +8,9 @@ use squawk_syntax::{SyntaxKind as K, SyntaxNode};
 use super::{inner, tree};
 use crate::statement::Statement;
 
+/// Most texts of one variable that are read: each is read for each EXECUTE.
+const TEXTS_MAX: usize = 64;
+
 /// What stands for a name or a value that is only known at run time.
 const HOLE: &str = "some_name";
 
@@ -19,14 +22,100 @@ pub(super) fn execute(node: &SyntaxNode) -> (Vec<Statement>, bool) {
     else {
         return (Vec::new(), false);
     };
-    let mut whole = true;
-    let Some(sql) = text_of(&expression, &mut whole) else {
-        return (Vec::new(), false);
-    };
-    match inner(&sql) {
-        Ok(statements) => (statements, whole),
-        Err(_) => (Vec::new(), false),
+    if let Some(name) = variable(&expression) {
+        return of_variable(node, &name);
     }
+    of_text(&expression)
+}
+
+fn of_text(expression: &SyntaxNode) -> (Vec<Statement>, bool) {
+    let mut whole = true;
+    let read = text_of(expression, &mut whole).and_then(|sql| inner(&sql).ok());
+    match read {
+        Some(statements) => (statements, whole),
+        None => (Vec::new(), false),
+    }
+}
+
+/// The name of an expression that is nothing but a variable.
+fn variable(expression: &SyntaxNode) -> Option<String> {
+    match expression.kind() {
+        K::PAREN_EXPR => variable(&expression.children().next()?),
+        K::NAME_REF => Some(crate::name::identifier(&tree::text(expression))),
+        _ => None,
+    }
+}
+
+/// What the variable holds: what stands right before in the same list of statements, else all texts that the body gives it.
+fn of_variable(execute: &SyntaxNode, name: &str) -> (Vec<Statement>, bool) {
+    let before = std::iter::successors(execute.prev_sibling(), SyntaxNode::prev_sibling);
+    for node in before {
+        match (node.kind(), given(&node, name)) {
+            (K::PLPGSQL_ASSIGN_STMT, Given::Text(expression)) => return of_text(&expression),
+            (_, Given::Nothing) if node.descendants().all(|one| given(&one, name).is_nothing()) => {
+            }
+            _ => break,
+        }
+    }
+    match execute.ancestors().last() {
+        Some(body) => of_all_texts(&body, name),
+        None => (Vec::new(), false),
+    }
+}
+
+/// It is the whole of what would run when there is one text, and nothing else fills the variable.
+fn of_all_texts(body: &SyntaxNode, name: &str) -> (Vec<Statement>, bool) {
+    let mut statements = Vec::new();
+    let mut texts = 0_usize;
+    let mut whole = true;
+    for node in body.descendants() {
+        match given(&node, name) {
+            Given::Text(expression) if texts < TEXTS_MAX => {
+                let (more, all) = of_text(&expression);
+                statements.extend(more);
+                whole &= all;
+                texts += 1;
+            }
+            Given::Text(_) | Given::Unknown => whole = false,
+            Given::Nothing => {}
+        }
+    }
+    (statements, whole && texts == 1)
+}
+
+/// What a node gives a variable.
+enum Given {
+    Nothing,
+    Text(SyntaxNode),
+    /// What is only known at run time.
+    Unknown,
+}
+
+impl Given {
+    const fn is_nothing(&self) -> bool {
+        matches!(self, Self::Nothing)
+    }
+}
+
+fn given(node: &SyntaxNode, name: &str) -> Given {
+    let is_it = |at: &SyntaxNode| crate::name::identifier(&tree::text(at)) == name;
+    let names = |kind| tree::child(node, kind).is_some_and(|at| is_it(&at));
+    let value = match node.kind() {
+        K::PLPGSQL_VAR_DECL if names(K::PLPGSQL_VAR_NAME) => {
+            match tree::child(node, K::PLPGSQL_VAR_INIT) {
+                Some(value) => value,
+                None => return Given::Nothing,
+            }
+        }
+        K::PLPGSQL_ASSIGN_STMT if names(K::PLPGSQL_ASSIGN_TARGET) => node.clone(),
+        // Of what is no PL/pgSQL nobody knows.
+        K::ERROR => return Given::Unknown,
+        K::PLPGSQL_INTO_TARGET | K::PLPGSQL_FOR_VARIABLE if is_it(node) => return Given::Unknown,
+        _ => return Given::Nothing,
+    };
+    tree::below(&value, K::TARGET)
+        .and_then(|target| target.children().next())
+        .map_or(Given::Unknown, Given::Text)
 }
 
 /// The text that an expression gives; none when none of it stands there.
@@ -66,6 +155,10 @@ fn call(node: &SyntaxNode, whole: &mut bool) -> Option<String> {
         "format" => {
             let template = text_of(arguments.first()?, whole)?;
             Some(format(&template, &arguments[1..], whole))
+        }
+        "concat" => {
+            let parts = arguments.iter().map(|one| value(Some(one), whole));
+            Some(parts.collect())
         }
         "quote_ident" => Some(quoted(&value(arguments.first(), whole))),
         "quote_literal" | "quote_nullable" => Some(literal(&value(arguments.first(), whole))),
@@ -131,12 +224,33 @@ fn literal(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }
 
-/// What a string literal holds; E'' with escapes is not read.
+/// What a string literal holds; of E'' the plain escapes are read.
 fn string(literal: &str) -> Option<String> {
+    if let Some(escaped) = literal.strip_prefix(['E', 'e']) {
+        return unescaped(escaped.strip_prefix('\'')?.strip_suffix('\'')?);
+    }
     if let Some(inside) = literal.strip_prefix('\'') {
         return Some(inside.strip_suffix('\'')?.replace("''", "'"));
     }
     let rest = literal.strip_prefix('$')?;
     let (tag, body) = rest.split_once('$')?;
     Some(body.strip_suffix(&format!("${tag}$"))?.to_owned())
+}
+
+/// None where a character is given by its number.
+fn unescaped(inside: &str) -> Option<String> {
+    let mut text = String::with_capacity(inside.len());
+    let mut rest = inside.chars();
+    while let Some(one) = rest.next() {
+        text.push(match one {
+            '\\' => match rest.next()? {
+                'n' | 'r' | 't' => ' ',
+                quoted @ ('\\' | '\'' | '"') => quoted,
+                _ => return None,
+            },
+            '\'' => rest.next()?,
+            plain => plain,
+        });
+    }
+    Some(text)
 }

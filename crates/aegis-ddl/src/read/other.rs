@@ -101,7 +101,9 @@ pub(super) fn form(node: &SyntaxNode) -> Form {
                 .unwrap_or_default(),
             cascade: tree::has(node, K::CASCADE),
         },
-        K::COPY => Form::Copy,
+        K::COPY if tree::has(node, K::COPY_FROM) => Form::Copy {
+            into: tree::name(node),
+        },
         K::CREATE_TABLE_AS | K::SELECT_INTO => Form::CreateTableAs {
             table: tree::name(node),
         },
@@ -114,7 +116,32 @@ pub(super) fn form(node: &SyntaxNode) -> Form {
         K::CALL => Form::Call {
             procedure: tree::name(node),
         },
-        K::SET | K::RESET | K::SET_ROLE | K::SET_SESSION_AUTH => Form::Set {
+        K::EXPLAIN | K::PREPARE if runs(node) => node
+            .children()
+            .last()
+            .map_or_else(|| unknown(node), |inner| form(&inner)),
+        K::COPY | K::DECLARE => Form::Select {
+            locks_rows: false,
+            calls: tree::expression(node).calls,
+        },
+        // What EXECUTE runs was judged where it was prepared, and what FETCH runs where its cursor was declared.
+        K::EXPLAIN
+        | K::EXECUTE
+        | K::DEALLOCATE
+        | K::FETCH
+        | K::MOVE
+        | K::CLOSE
+        | K::LOAD
+        | K::CHECKPOINT => Form::Select {
+            locks_rows: false,
+            calls: Vec::new(),
+        },
+        K::SET
+        | K::RESET
+        | K::SET_ROLE
+        | K::SET_SESSION_AUTH
+        | K::RESET_ROLE
+        | K::RESET_SESSION_AUTH => Form::Set {
             name: tree::below(node, K::CONFIG_PARAMETER_REF).map_or_else(
                 || tree::words(node, 2).to_lowercase(),
                 |at| tree::text(&at).to_lowercase(),
@@ -130,16 +157,44 @@ pub(super) fn form(node: &SyntaxNode) -> Form {
             mode: lock_mode(node),
         },
         K::VACUUM => Form::Vacuum {
-            full: tree::text(node)
-                .to_ascii_lowercase()
-                .split(|one: char| !one.is_alphanumeric())
-                .any(|word| word == "full"),
+            full: is_full(node),
         },
         K::ANALYZE => Form::Analyze,
         K::CLUSTER => Form::Cluster {
             table: tree::child(node, K::TABLE_NAME_REF).map(|at| tree::name(&at)),
         },
         _ => by_name(node),
+    }
+}
+
+/// Whether the statement inside is run: PREPARE only announces it, but what it announces is there to be run.
+fn runs(node: &SyntaxNode) -> bool {
+    node.kind() == K::PREPARE
+        || tree::has(node, K::EXPLAIN_ANALYZE)
+        || option_is_on(node, K::EXPLAIN_OPTION, "analyze")
+}
+
+/// VACUUM FULL, or VACUUM (FULL); a table may be called `full_orders`.
+fn is_full(node: &SyntaxNode) -> bool {
+    option_is_on(node, K::VACUUM_OPTION, "full")
+        || node
+            .children_with_tokens()
+            .any(|one| one.kind() == K::FULL_KW)
+}
+
+/// Whether an option in parentheses stands there without `false`.
+fn option_is_on(node: &SyntaxNode, kind: K, name: &str) -> bool {
+    let options = node.descendants().filter(|one| one.kind() == kind);
+    let mut said = options.map(|one| tree::text(&one).to_ascii_lowercase());
+    said.any(|text| {
+        let mut words = text.split_whitespace();
+        words.next() == Some(name) && !matches!(words.next(), Some("false" | "off" | "0"))
+    })
+}
+
+fn unknown(node: &SyntaxNode) -> Form {
+    Form::Other {
+        what: tree::words(node, 2),
     }
 }
 
@@ -233,9 +288,7 @@ fn by_name(node: &SyntaxNode) -> Form {
         | "CREATE_TEXT_SEARCH_TEMPLATE" => Form::CreateOther {
             what: tree::words(node, 2),
         },
-        _ => Form::Other {
-            what: tree::words(node, 2),
-        },
+        _ => unknown(node),
     }
 }
 

@@ -232,10 +232,8 @@ pub(super) fn source(node: &SyntaxNode) -> Source {
         // A subquery in a value gives one value: the rows are those that stand there.
         return Source::Rows(rows_of(&values));
     }
-    let Some(select) = tree::child(node, K::SELECT) else {
-        return Source::Query;
-    };
-    match bounded(&select, node) {
+    let query = node.children().find(is_query);
+    match query.and_then(|query| bounded_query(&query, node)) {
         Some((rows, keys)) if keys.is_empty() => Source::Rows(rows),
         Some((rows, keys)) => Source::Selected { rows, keys },
         None => Source::Query,
@@ -250,6 +248,35 @@ fn rows_of(values: &SyntaxNode) -> usize {
 
 type Keys = Vec<(QualifiedName, Vec<String>)>;
 
+fn is_query(node: &SyntaxNode) -> bool {
+    matches!(
+        node.kind(),
+        K::SELECT | K::COMPOUND_SELECT | K::PAREN_SELECT | K::VALUES
+    )
+}
+
+/// The same of what UNION, INTERSECT and EXCEPT are made of: no more rows than all of them give together.
+fn bounded_query(query: &SyntaxNode, outer: &SyntaxNode) -> Option<(usize, Keys)> {
+    match query.kind() {
+        K::SELECT => bounded(query, outer),
+        K::VALUES => Some((rows_of(query), Keys::new())),
+        K::COMPOUND_SELECT | K::PAREN_SELECT => {
+            if let Some(limit) = limit(query) {
+                return Some((limit, Keys::new()));
+            }
+            let mut all = 0_usize;
+            let mut keys = Keys::new();
+            for one in query.children().filter(is_query) {
+                let (rows, more) = bounded_query(&one, outer)?;
+                all = all.saturating_add(rows);
+                keys.extend(more);
+            }
+            Some((all, keys))
+        }
+        _ => None,
+    }
+}
+
 /// How many rows a query gives at most, when the columns that it names are keys. `outer` is where its WITH stands.
 fn bounded(select: &SyntaxNode, outer: &SyntaxNode) -> Option<(usize, Keys)> {
     if let Some(limit) = limit(select) {
@@ -257,10 +284,7 @@ fn bounded(select: &SyntaxNode, outer: &SyntaxNode) -> Option<(usize, Keys)> {
     }
     let mut rows = elements(select)?;
     let mut keys = Keys::new();
-    for item in tree::child(select, K::FROM_CLAUSE)
-        .iter()
-        .flat_map(SyntaxNode::children)
-    {
+    for item in joined(select)? {
         let of = match item.kind() {
             K::PAREN_FROM_ITEM => {
                 let inside = tree::child(&item, K::PAREN_SELECT)?;
@@ -279,12 +303,49 @@ fn bounded(select: &SyntaxNode, outer: &SyntaxNode) -> Option<(usize, Keys)> {
             }
             K::FUNCTION_FROM_ITEM => many_of(&tree::child(&item, K::CALL_EXPR)?)?,
             K::RELATION_FROM_ITEM => relation(select, &item, outer, &mut keys)?,
-            // A join may multiply.
             _ => return None,
         };
         rows = rows.saturating_mul(of);
     }
     Some((rows, keys))
+}
+
+/// What stands in FROM, that of inner and cross joins one by one. None: an outer join, which keeps rows that its condition does not mean.
+fn joined(select: &SyntaxNode) -> Option<Vec<SyntaxNode>> {
+    let mut open: Vec<SyntaxNode> = tree::child(select, K::FROM_CLAUSE)
+        .iter()
+        .flat_map(SyntaxNode::children)
+        .collect();
+    let mut items = Vec::new();
+    while let Some(item) = open.pop() {
+        match item.kind() {
+            K::JOIN_EXPR => open.extend(item.children()),
+            K::JOIN => {
+                let inner = |one: &SyntaxNode| matches!(one.kind(), K::JOIN_INNER | K::JOIN_CROSS);
+                if !item.children().any(|one| inner(&one)) {
+                    return None;
+                }
+                open.extend(item.children());
+            }
+            K::JOIN_INNER | K::JOIN_CROSS | K::ON_CLAUSE => {}
+            _ => items.push(item),
+        }
+    }
+    Some(items)
+}
+
+/// The conditions of a query: of WHERE, and of its inner joins.
+fn conditions(select: &SyntaxNode) -> Vec<SyntaxNode> {
+    let from = tree::child(select, K::FROM_CLAUSE);
+    let on = from
+        .iter()
+        .flat_map(SyntaxNode::descendants)
+        .filter(|one| one.kind() == K::ON_CLAUSE);
+    tree::child(select, K::WHERE_CLAUSE)
+        .into_iter()
+        .chain(on)
+        .filter_map(|clause| clause.children().next())
+        .collect()
 }
 
 fn relation(
@@ -294,7 +355,7 @@ fn relation(
     keys: &mut Keys,
 ) -> Option<usize> {
     let name = tree::name(item);
-    let is_only = tree::child(select, K::FROM_CLAUSE)?.children().count() == 1;
+    let is_only = joined(select)?.len() == 1;
     let alias = tree::below(item, K::TABLE_ALIAS).map_or_else(
         || name.name.clone(),
         |at| crate::name::identifier(&tree::text(&at)),
@@ -325,13 +386,14 @@ fn relation(
             _ => None,
         };
     }
-    let condition = tree::child(select, K::WHERE_CLAUSE)?.children().next()?;
     let mut compared = Vec::new();
-    of_alias(
-        &condition,
-        (!is_only).then_some(alias.as_str()),
-        &mut compared,
-    );
+    for condition in conditions(select) {
+        of_alias(
+            &condition,
+            (!is_only).then_some(alias.as_str()),
+            &mut compared,
+        );
+    }
     let rows = compared
         .iter()
         .map(|(rows, _)| *rows)
@@ -503,6 +565,7 @@ fn keyed(node: &SyntaxNode) -> Option<(usize, Vec<String>)> {
         "=" if is_column(&left) && is_literal(&right) => {
             (tree::text(&right) != "''").then(|| (1, vec![column(&left)]))
         }
+        "=" if is_column(&left) && is_one_value(&right) => Some((1, vec![column(&left)])),
         "=" if is_column(&left) => {
             let any = tree::below(&right, K::ANY_FN)?;
             let rows = array(&any.children().next()?)?;
@@ -531,13 +594,46 @@ fn keyed(node: &SyntaxNode) -> Option<(usize, Vec<String>)> {
     }
 }
 
-/// `t.id` is `id`.
+/// A subquery in parentheses that gives the same value for every row around it: its conditions compare with literals only.
+fn is_one_value(node: &SyntaxNode) -> bool {
+    let Some(select) = (node.kind() == K::PAREN_EXPR)
+        .then(|| tree::child(node, K::SELECT))
+        .flatten()
+    else {
+        return false;
+    };
+    joined(&select).is_some_and(|items| items.len() == 1)
+        && conditions(&select).iter().all(is_closed)
+        && tree::child(&select, K::SELECT_CLAUSE)
+            .is_some_and(|list| tree::below(&list, K::SELECT).is_none())
+}
+
+/// Whether a condition compares columns with literals only.
+fn is_closed(node: &SyntaxNode) -> bool {
+    if node.kind() == K::PAREN_EXPR {
+        return node.children().all(|inside| is_closed(&inside));
+    }
+    tree::sides(node).is_some_and(|(left, middle, right)| match middle.as_str() {
+        "and" | "or" => is_closed(&left) && is_closed(&right),
+        "in" => is_column(&left) && right.children().all(|one| is_literal(&one)),
+        _ => is_column(&left) && is_literal(&right),
+    })
+}
+
+/// `t.id` and `(id)` are `id`.
 fn column(node: &SyntaxNode) -> String {
-    crate::name::identifier(&tree::text(node))
+    match node.children().next() {
+        Some(inside) if node.kind() == K::PAREN_EXPR => column(&inside),
+        _ => crate::name::identifier(&tree::text(node)),
+    }
 }
 
 fn is_column(node: &SyntaxNode) -> bool {
-    matches!(node.kind(), K::NAME_REF | K::FIELD_EXPR)
+    match node.kind() {
+        K::NAME_REF | K::FIELD_EXPR => true,
+        K::PAREN_EXPR => node.children().all(|inside| is_column(&inside)),
+        _ => false,
+    }
 }
 
 pub(super) fn is_literal(node: &SyntaxNode) -> bool {

@@ -205,6 +205,8 @@ fn action(node: &SyntaxNode) -> Action {
         K::SET_OPTIONS | K::RESET_OPTIONS => Action::Options {
             only_tuning: only_tuning(&tree::text(node)),
         },
+        // The server takes it and does nothing; options of foreign tables are for their wrapper.
+        K::SET_WITHOUT_OIDS | K::ALTER_OPTION_LIST => Action::Options { only_tuning: false },
         _ => other(node),
     }
 }
@@ -287,6 +289,7 @@ fn alter_column(node: &SyntaxNode) -> Action {
         K::SET_STORAGE => Action::SetStorage,
         K::SET_COMPRESSION => Action::SetCompression,
         K::SET_OPTIONS | K::RESET_OPTIONS => Action::Options { only_tuning: true },
+        K::SET_OPTIONS_LIST | K::ALTER_OPTION_LIST => Action::Options { only_tuning: false },
         _ => other(node),
     }
 }

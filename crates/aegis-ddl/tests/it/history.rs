@@ -60,6 +60,19 @@ fn a_type_of_an_earlier_file_tells_a_widening_from_a_rewrite() {
 }
 
 #[test]
+fn a_serial_column_is_of_the_integer_type_that_the_server_makes_of_it() {
+    let made = "create table t (a serial, b bigserial, c smallserial)";
+    let (class, rules) = last(&[made, "alter table t alter a type int"]);
+    assert_eq!((class, rules.as_str()), (Class::A, ""));
+    let (class, rules) = last(&[made, "alter table t alter a type bigint"]);
+    assert_eq!((class, rules.as_str()), (Class::B, "change-type-rewrite"));
+    let (_, rules) = last(&[made, "alter table t alter b type integer"]);
+    assert_eq!(rules, "change-type-rewrite change-type-narrower");
+    let (class, _) = last(&[made, "alter table t alter c type smallint"]);
+    assert_eq!(class, Class::A);
+}
+
+#[test]
 fn thousands_of_conditions_and_statements_are_read_to_their_end() {
     const MANY: usize = 20_000;
     let chain: Vec<String> = (0..MANY / 4).map(|id| format!("id = {id}")).collect();

@@ -57,8 +57,10 @@ pub fn detect(path: &Path) -> Result<Option<Tool>, Problems> {
         return detect_file(path);
     }
     let paths = walk(path)?;
-    if let Some(tool) = evidence::by_place(path, &paths) {
-        return Ok(Some(tool));
+    let by_place = evidence::by_place(path, &paths);
+    // Atlas keeps its sum beside files of other tools' formats too.
+    if by_place.is_some() && by_place != Some(Tool::Atlas) {
+        return Ok(by_place);
     }
     for path in paths.iter().filter(|path| name::is_sql(path)) {
         // What cannot be read is told when all are.
@@ -66,6 +68,9 @@ pub fn detect(path: &Path) -> Result<Option<Tool>, Problems> {
         if let Some(tool) = evidence::by_text(&text) {
             return Ok(Some(tool));
         }
+    }
+    if by_place.is_some() {
+        return Ok(by_place);
     }
     let names: Vec<&str> = paths.iter().filter_map(|path| name::of(path)).collect();
     Ok(evidence::by_names(path, &names))
@@ -96,7 +101,20 @@ pub(crate) fn goes_back(tool: Tool, path: &Path) -> bool {
 }
 
 /// What the tool would run forwards, in its order.
+///
+/// # Errors
+/// A file of it cannot be read, or its order is not sure.
 pub fn read(path: &Path, tool: Tool) -> Result<Vec<ForeignFile>, Problems> {
+    let (files, problems) = read_each(path, tool)?;
+    Problems::none_of(problems)?;
+    Ok(files)
+}
+
+/// The same, with what is wrong beside what could be read: one file must not hide the others.
+///
+/// # Errors
+/// Nothing of it can be read.
+pub fn read_each(path: &Path, tool: Tool) -> Result<(Vec<ForeignFile>, Vec<Problem>), Problems> {
     let paths = if path.is_file() {
         vec![path.to_path_buf()]
     } else {
@@ -157,15 +175,18 @@ pub fn read(path: &Path, tool: Tool) -> Result<Vec<ForeignFile>, Problems> {
         (None, None) => (planned(a), &a.path).cmp(&(planned(b), &b.path)),
     });
     versions(tool, &files, &mut problems);
-    if files.is_empty() && problems.is_empty() {
-        problems.push(Problem::of_file(
-            path.display().to_string(),
-            format!("no file of {tool} in it"),
-            "name the folder with the migrations",
-        ));
+    if files.is_empty() {
+        if problems.is_empty() {
+            problems.push(Problem::of_file(
+                path.display().to_string(),
+                format!("no file of {tool} in it"),
+                "name the folder with the migrations",
+            ));
+        }
+        Problems::none_of(problems)?;
+        return Ok((files, Vec::new()));
     }
-    Problems::none_of(problems)?;
-    Ok(files)
+    Ok((files, problems))
 }
 
 /// One file that is there alone, from its name and its bytes: its parts that the tool runs forwards. None where the tool does not run
@@ -240,6 +261,7 @@ fn parts(
         notes: part.notes,
         raw_sha256: file.raw_sha256.clone(),
     };
+    let parts = annotations::without_templates(parts);
     Ok(parts.into_iter().map(of_part).collect())
 }
 

@@ -124,10 +124,7 @@ pub(super) fn parse(tool: Tool, path: &Path) -> Parsed {
         },
         Tool::Sqitch => sqitch(path, stem),
         Tool::Liquibase => forward(None, stem),
-        Tool::Atlas => match numbered(stem, "_") {
-            Parsed::Unknown => forward(None, stem),
-            known => known,
-        },
+        Tool::Atlas => atlas(stem),
         Tool::Plain => {
             let back = ["down", "rollback", "undo", "revert"].iter().any(|word| {
                 [".", "_", "-"]
@@ -141,6 +138,19 @@ pub(super) fn parse(tool: Tool, path: &Path) -> Parsed {
                 forward(None, stem)
             }
         }
+    }
+}
+
+/// Its own names, and those of golang-migrate and Flyway, whose formats it takes.
+fn atlas(stem: &str) -> Parsed {
+    if strip(stem, ".down").is_some() {
+        return Parsed::Backward;
+    }
+    let stem = strip(stem, ".up").unwrap_or(stem);
+    match (numbered(stem, "_"), flyway(stem)) {
+        (Parsed::Unknown, known @ (Parsed::Forward { .. } | Parsed::Backward)) => known,
+        (Parsed::Unknown, _) => forward(None, stem),
+        (known, _) => known,
     }
 }
 
@@ -288,6 +298,11 @@ mod tests {
             (Tool::Sqitch, "s/revert/users.sql", "backward"),
             (Tool::Sqitch, "s/verify/users.sql", "backward"),
             (Tool::Atlas, "20260101_a.sql", "20260101 a"),
+            (Tool::Atlas, "20260101_a.up.sql", "20260101 a"),
+            (Tool::Atlas, "20260101_a.down.sql", "backward"),
+            (Tool::Atlas, "V10__a.sql", "10 a"),
+            (Tool::Atlas, "U10__a.sql", "backward"),
+            (Tool::Atlas, "schema.sql", "- schema"),
             (Tool::Liquibase, "changes/a.sql", "- a"),
             (Tool::Liquibase, "changelog.xml", "changelog"),
             (Tool::Sqlx, "README.md", "other"),

@@ -140,6 +140,32 @@ pub(super) fn of_environment(
     filled
 }
 
+/// A line with `{{ … }}` of a template read as a name. In a quoted string it is text, and braces with commas are an array.
+pub(super) fn of_template(line: &str, number: usize, notes: &mut Vec<(usize, String)>) -> String {
+    let mut filled = String::with_capacity(line.len());
+    let mut rest = line;
+    while let Some(at) = rest.find("{{") {
+        let inside = rest[at + 2..]
+            .find("}}")
+            .map(|end| &rest[at + 2..at + 2 + end]);
+        filled.push_str(&rest[..at]);
+        let quoted = filled.matches('\'').count() % 2 == 1;
+        let names = |inside: &&str| !inside.trim().is_empty() && !inside.contains(['{', ',', '\'']);
+        let Some(inside) = inside.filter(names).filter(|_| !quoted) else {
+            filled.push_str("{{");
+            rest = &rest[at + 2..];
+            continue;
+        };
+        let neutral = neutral(inside.trim());
+        let end = at + inside.len() + 4;
+        notes.push((number, said(&rest[at..end], &neutral)));
+        filled.push_str(&neutral);
+        rest = &rest[end..];
+    }
+    filled.push_str(rest);
+    filled
+}
+
 fn neutral(name: &str) -> String {
     let plain = name.chars().map(|one| {
         if one.is_ascii_alphanumeric() {
@@ -176,6 +202,18 @@ mod tests {
         );
         assert_eq!(notes.len(), 1);
         assert_eq!(notes[0].0, 4);
+    }
+
+    #[test]
+    fn templates_are_names_and_strings_are_left() {
+        let mut notes = Vec::new();
+        let line = "ALTER TABLE {{ index .Options \"Ns\" }}.users ADD a int[] DEFAULT '{{1,2},{3,4}}', b text DEFAULT '{{ x }}'; -- {{}}\n";
+        assert_eq!(
+            of_template(line, 3, &mut notes),
+            "ALTER TABLE placeholder_index__options__ns_.users ADD a int[] DEFAULT '{{1,2},{3,4}}', b text DEFAULT '{{ x }}'; -- {{}}\n"
+        );
+        assert_eq!(notes.len(), 1);
+        assert_eq!(notes[0].0, 3);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use aegis_catalog::Name;
 use aegis_ddl::{Form, SourceFile};
 
-use super::{MovedRows, Since, Unit, Wrapped, key, of_file, steady, unreadable};
+use super::{Judged, MovedRows, Since, Unit, Wrapped, key, of_file, rules, steady, unreadable};
 use crate::change::{self, CHANGE_FILE, Change, Part, Phase, Problem, Problems};
 use crate::foreign::{self, ForeignFile, Tool};
 use crate::lock::LOCK_FILE;
@@ -94,9 +94,16 @@ pub fn read(input: &Input, since: Option<&Since>) -> Result<Vec<Unit>, Problems>
             of_set(&set, since)
         }
         Kind::Foreign(tool) => {
-            let files = foreign::read(&input.path, tool)?;
+            let (files, problems) = foreign::read_each(&input.path, tool)?;
             let only = since.map(|since| since.added(&input.path)).transpose()?;
-            Ok(vec![of_files(files, tool, &input.schema, only.as_ref())])
+            let mut unit = of_files(files, tool, &input.schema, only.as_ref());
+            let is_new = |problem: &&Problem| {
+                let mut paths = only.iter().flatten();
+                only.is_none() || paths.any(|path| path.display().to_string() == problem.file)
+            };
+            unit.told
+                .extend(problems.iter().filter(is_new).map(not_read));
+            Ok(vec![unit])
         }
     }
 }
@@ -214,6 +221,19 @@ pub(super) fn of_change(change: &Change, keep: impl Fn(Phase) -> bool) -> Option
         wrapped: Vec::new(),
         told,
     })
+}
+
+/// A file that is no SQL, or whose place in the order is not sure.
+fn not_read(problem: &Problem) -> Judged {
+    let safe = rules::find("unreadable").map_or("", |rule| rule.safe);
+    let said = format!("{}; {}", problem.what, problem.help);
+    of_file(
+        &problem.file,
+        problem.line.unwrap_or(1),
+        "unreadable",
+        &said,
+        safe,
+    )
 }
 
 /// All files of a folder in their order, as one unit: the judge deploys them one by one, so what an earlier one made is live, and its

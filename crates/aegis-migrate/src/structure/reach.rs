@@ -80,7 +80,7 @@ impl Reach {
             | Form::Delete { .. }
             | Form::Merge
             | Form::Truncate { .. }
-            | Form::Copy
+            | Form::Copy { .. }
             | Form::Set { .. }
             | Form::LockTable { .. }
             | Form::Analyze => Self::Objects(Vec::new()),

@@ -384,15 +384,65 @@ fn migrations_in_another_language_are_named() {
             "b.yaml: a changelog with changes that are no SQL",
         ),
     ] {
+        // The others are judged all the same.
         let place = folder(&files);
-        let told = run(&input(place.path()), None, UNKNOWN).unwrap_err();
-        assert!(told.to_string().contains(said), "{told}");
+        let judged = lint(place.path());
+        let (name, message) = said.split_once(": ").unwrap();
+        let is_it = |one: &&Judged| !one.passes && one.file.ends_with(name);
+        let told = judged.iter().find(is_it).unwrap();
+        assert_eq!(told.rules, ["unreadable"]);
+        assert!(told.findings[0].message.starts_with(message), "{told:?}");
+        assert!(judged.iter().any(|one| one.statement == "SELECT 1"));
     }
+    let place = folder(&[("V1__a.rs", "")]);
+    let alone = Input {
+        tool: Some(Tool::Refinery),
+        ..input(place.path())
+    };
+    let told = run(&alone, None, UNKNOWN).unwrap_err();
+    assert_eq!(told.exit_code(), 2);
+    assert!(told.to_string().contains("written in Rust"), "{told}");
     let wrong = "atlass".parse::<Tool>().unwrap_err();
     assert!(
         wrong.contains("golang-migrate") && wrong.contains("sqitch"),
         "{wrong}"
     );
+}
+
+#[test]
+fn atlas_keeps_its_sum_beside_the_formats_of_others() {
+    let pair = folder(&[
+        ("atlas.sum", "h1:x\n"),
+        ("1_a.up.sql", "ALTER TABLE t ADD COLUMN a int;\n"),
+        ("1_a.down.sql", "ALTER TABLE t DROP COLUMN a;\n"),
+    ]);
+    assert!(refused(&lint(pair.path())).is_empty());
+    let goose = folder(&[
+        ("atlas.sum", "h1:x\n"),
+        (
+            "1_a.sql",
+            "-- +goose Up\nALTER TABLE t ADD COLUMN a int;\n-- +goose Down\nDROP TABLE t;\n",
+        ),
+    ]);
+    assert!(refused(&lint(goose.path())).is_empty());
+    let flyway = folder(&[
+        ("atlas.sum", "h1:x\n"),
+        ("V2__a.sql", "CREATE TABLE n (a int);\n"),
+        ("V10__b.sql", "ALTER TABLE n ALTER COLUMN a TYPE int;\n"),
+        ("U10__b.sql", "DROP TABLE n;\n"),
+    ]);
+    assert!(refused(&lint(flyway.path())).is_empty());
+}
+
+#[test]
+fn templates_of_a_program_are_read_as_names() {
+    let place = folder(&[(
+        "1_a.up.sql",
+        "ALTER TABLE {{ index .Options \"Namespace\" }}.users\n  DROP COLUMN a;\n",
+    )]);
+    let judged = lint(place.path());
+    assert_eq!(refused(&judged), [("1_a.up.sql".to_owned(), 1)]);
+    assert_eq!(judged[0].rules, ["drop-column", "placeholder"]);
 }
 
 #[test]

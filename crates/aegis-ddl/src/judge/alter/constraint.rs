@@ -136,7 +136,10 @@ pub(super) fn add_constraint(
     | ConstraintKind::PrimaryKey {
         using_index: Some(index),
     } = &constraint.kind
-        && let Some(why) = world.unfit(table, index)
+        && let Some(why) = world.unfit(table, index).or_else(|| {
+            let refused = world.is_partitioned(table);
+            refused.then(|| format!("cannot be given to {table}, which is partitioned (0A000)"))
+        })
     {
         found.push(
             "add-unique",
