@@ -127,13 +127,11 @@ async fn what_is_saved_may_fill_its_limit_and_not_pass_it() {
                 protocol: 1,
                 data: vec![b'1'; bytes],
             };
-            match what {
-                "the checkpoint" => bed.store.checkpoint(to).await,
-                _ => {
-                    let (name, key) = ("s".to_owned(), "1".to_owned());
-                    bed.store.step(StepValue { name, key, to }).await
-                }
+            if what == "the checkpoint" {
+                return bed.store.checkpoint(to).await;
             }
+            let (name, key) = ("s".to_owned(), "1".to_owned());
+            bed.store.step(StepValue { name, key, to }).await
         };
         let before = bed.rows().await;
         let error = save(held, CHECKPOINT_BYTES_MAX + 1).await.unwrap_err();
