@@ -97,12 +97,11 @@ pub async fn chaos(options: &Options) -> Result<Report, DrillError> {
         stage.tell("reports come after the task went to other hands");
         refused = hands::report_into_other_hands(&mut stage).await?;
     }
-    let rolled = match options.break_with {
-        Some(_) => None,
-        None => {
-            stage.tell("the newer worker goes, the older one finds its checkpoint");
-            Some(rollback::roll_back(&mut stage).await?)
-        }
+    let rolled = if options.break_with.is_some() {
+        None
+    } else {
+        stage.tell("the newer worker goes, the older one finds its checkpoint");
+        Some(rollback::roll_back(&mut stage).await?)
     };
     stage.tell("everything ends; then the evidence is read");
     let settled = drill.settle(&mut stage).await?;
