@@ -85,11 +85,12 @@ fn plpgsql(body: &squawk_syntax::plpgsql::Plpgsql) -> Body {
         read.unread
             .push(format!("a part that is not PL/pgSQL: {}", error.message()));
     }
+    let mut known = dynamic::Known::default();
     for node in syntax.descendants() {
         match node.kind() {
             K::PLPGSQL_COMMIT_STMT => read.commits = true,
             K::PLPGSQL_DYN_EXECUTE_STMT => {
-                let (statements, whole) = dynamic::execute(&node);
+                let (statements, whole) = dynamic::execute(&node, &mut known);
                 if whole {
                     repeat(&mut read, &node, statements.len());
                     read.statements.extend(statements);
@@ -134,8 +135,9 @@ fn plpgsql(body: &squawk_syntax::plpgsql::Plpgsql) -> Body {
     read
 }
 
-/// Notes that the next statements stand in a loop of unknown length.
+/// Notes that the next statements stand in a loop of unknown length, or in loops of many rounds.
 fn repeat(read: &mut Body, node: &SyntaxNode, count: usize) {
+    let mut rounds = 1_u64;
     let in_loop = node.ancestors().any(|above| match above.kind() {
         K::PLPGSQL_LOOP_STMT
         | K::PLPGSQL_WHILE_STMT
@@ -143,7 +145,10 @@ fn repeat(read: &mut Body, node: &SyntaxNode, count: usize) {
         | K::PLPGSQL_FOR_CURSOR_STMT
         | K::PLPGSQL_FOR_DYN_STMT => true,
         K::PLPGSQL_FOR_I_STMT => {
-            !tree::child(&above, K::PLPGSQL_FOR_RANGE).is_some_and(|range| is_few(&range))
+            let range = tree::child(&above, K::PLPGSQL_FOR_RANGE);
+            let more = range.and_then(|range| rounds_of(&range));
+            rounds = rounds.saturating_mul(more.unwrap_or(u64::MAX));
+            rounds > FEW_ROWS
         }
         _ => false,
     });
@@ -153,20 +158,14 @@ fn repeat(read: &mut Body, node: &SyntaxNode, count: usize) {
     }
 }
 
-/// Numbers that stand there are as few as somebody wrote; computed ones may be any.
-fn is_few(range: &SyntaxNode) -> bool {
-    let text = tree::text(range);
-    if text.contains(|one: char| one.is_alphabetic()) {
-        return false;
-    }
-    let bounds = text.split_once("..").map(|(from, to)| {
-        let number = |side: &str| side.trim().parse::<i64>().ok();
-        (number(from), number(to))
-    });
-    match bounds {
-        Some((Some(from), Some(to))) => to.abs_diff(from) < FEW_ROWS,
-        _ => true,
-    }
+/// The rounds between two numbers that stand there, at most; computed ones may be any.
+fn rounds_of(range: &SyntaxNode) -> Option<u64> {
+    let text = tree::text(range).to_ascii_lowercase();
+    let text = text.trim().trim_start_matches("reverse").trim_start();
+    let (bounds, _step) = text.split_once(" by ").unwrap_or((text, ""));
+    let (from, to) = bounds.split_once("..")?;
+    let number = |side: &str| side.trim().parse::<i64>().ok();
+    Some(number(from)?.abs_diff(number(to)?).saturating_add(1))
 }
 
 fn unread(language: &str, what: &str) -> Body {

@@ -3,19 +3,28 @@
 //!
 //! Invariants: a text with a hole is never taken for the whole of what would run.
 
+use std::collections::BTreeMap;
+
 use squawk_syntax::{SyntaxKind as K, SyntaxNode};
 
 use super::{inner, tree};
 use crate::statement::Statement;
 
-/// Most texts of one variable that are read: each is read for each EXECUTE.
+/// Most texts of one variable that are read.
 const TEXTS_MAX: usize = 64;
+
+/// So far back the text right before an EXECUTE is looked for.
+const BEFORE_MAX: usize = 32;
+
+/// What the variables of a body were found to hold: a body is walked once for each.
+#[derive(Default)]
+pub(super) struct Known(BTreeMap<String, (Vec<Statement>, bool)>);
 
 /// What stands for a name or a value that is only known at run time.
 const HOLE: &str = "some_name";
 
 /// The statements of an EXECUTE, and whether that is all of it.
-pub(super) fn execute(node: &SyntaxNode) -> (Vec<Statement>, bool) {
+pub(super) fn execute(node: &SyntaxNode, known: &mut Known) -> (Vec<Statement>, bool) {
     let Some(expression) = tree::child(node, K::PLPGSQL_EXPR)
         .and_then(|outer| tree::below(&outer, K::TARGET))
         .and_then(|target| target.children().next())
@@ -23,7 +32,7 @@ pub(super) fn execute(node: &SyntaxNode) -> (Vec<Statement>, bool) {
         return (Vec::new(), false);
     };
     if let Some(name) = variable(&expression) {
-        return of_variable(node, &name);
+        return of_variable(node, &name, known);
     }
     of_text(&expression)
 }
@@ -47,9 +56,9 @@ fn variable(expression: &SyntaxNode) -> Option<String> {
 }
 
 /// What the variable holds: what stands right before in the same list of statements, else all texts that the body gives it.
-fn of_variable(execute: &SyntaxNode, name: &str) -> (Vec<Statement>, bool) {
+fn of_variable(execute: &SyntaxNode, name: &str, known: &mut Known) -> (Vec<Statement>, bool) {
     let before = std::iter::successors(execute.prev_sibling(), SyntaxNode::prev_sibling);
-    for node in before {
+    for node in before.take(BEFORE_MAX) {
         match (node.kind(), given(&node, name)) {
             (K::PLPGSQL_ASSIGN_STMT, Given::Text(expression)) => return of_text(&expression),
             (_, Given::Nothing) if node.descendants().all(|one| given(&one, name).is_nothing()) => {
@@ -57,18 +66,31 @@ fn of_variable(execute: &SyntaxNode, name: &str) -> (Vec<Statement>, bool) {
             _ => break,
         }
     }
-    match execute.ancestors().last() {
+    if let Some((statements, whole)) = known.0.get(name) {
+        // What is only guessed has been told.
+        return if *whole {
+            (statements.clone(), true)
+        } else {
+            (Vec::new(), false)
+        };
+    }
+    let found = match execute.ancestors().last() {
         Some(body) => of_all_texts(&body, name),
         None => (Vec::new(), false),
-    }
+    };
+    known.0.insert(name.to_owned(), found.clone());
+    found
 }
 
-/// It is the whole of what would run when there is one text, and nothing else fills the variable.
+/// It is the whole of what would run when there is one text, and nothing else fills the variable: it is one of the body's own, not a
+/// parameter.
 fn of_all_texts(body: &SyntaxNode, name: &str) -> (Vec<Statement>, bool) {
     let mut statements = Vec::new();
     let mut texts = 0_usize;
     let mut whole = true;
+    let mut is_own = false;
     for node in body.descendants() {
+        is_own |= is_declared(&node, name);
         match given(&node, name) {
             Given::Text(expression) if texts < TEXTS_MAX => {
                 let (more, all) = of_text(&expression);
@@ -80,7 +102,13 @@ fn of_all_texts(body: &SyntaxNode, name: &str) -> (Vec<Statement>, bool) {
             Given::Nothing => {}
         }
     }
-    (statements, whole && texts == 1)
+    (statements, whole && is_own && texts == 1)
+}
+
+fn is_declared(node: &SyntaxNode, name: &str) -> bool {
+    let named = || tree::child(node, K::PLPGSQL_VAR_NAME);
+    node.kind() == K::PLPGSQL_VAR_DECL
+        && named().is_some_and(|at| crate::name::identifier(&tree::text(&at)) == name)
 }
 
 /// What a node gives a variable.
@@ -111,11 +139,21 @@ fn given(node: &SyntaxNode, name: &str) -> Given {
         // Of what is no PL/pgSQL nobody knows.
         K::ERROR => return Given::Unknown,
         K::PLPGSQL_INTO_TARGET | K::PLPGSQL_FOR_VARIABLE if is_it(node) => return Given::Unknown,
+        // GET DIAGNOSTICS fills it, and so may a procedure whose parameter goes out.
+        K::PLPGSQL_GET_DIAG_STMT | K::PLPGSQL_CALL_STMT if mentions(node, name) => {
+            return Given::Unknown;
+        }
         _ => return Given::Nothing,
     };
     tree::below(&value, K::TARGET)
         .and_then(|target| target.children().next())
         .map_or(Given::Unknown, Given::Text)
+}
+
+fn mentions(node: &SyntaxNode, name: &str) -> bool {
+    tree::text(node)
+        .split(|one: char| !(one.is_alphanumeric() || one == '_'))
+        .any(|word| crate::name::identifier(word) == name)
 }
 
 /// The text that an expression gives; none when none of it stands there.
@@ -237,14 +275,16 @@ fn string(literal: &str) -> Option<String> {
     Some(body.strip_suffix(&format!("${tag}$"))?.to_owned())
 }
 
-/// None where a character is given by its number.
+/// None where a character is given by its number. A line ends where it ends: a comment goes no further.
 fn unescaped(inside: &str) -> Option<String> {
     let mut text = String::with_capacity(inside.len());
     let mut rest = inside.chars();
     while let Some(one) = rest.next() {
         text.push(match one {
             '\\' => match rest.next()? {
-                'n' | 'r' | 't' => ' ',
+                'n' => '\n',
+                'r' => '\r',
+                't' => '\t',
                 quoted @ ('\\' | '\'' | '"') => quoted,
                 _ => return None,
             },

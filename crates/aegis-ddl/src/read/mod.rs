@@ -87,7 +87,7 @@ fn statement_on(
         span: start..start + text.len(),
         line: line_at(start),
         form: other::form(node),
-        with: rows::with(node, sql),
+        with: rows::with(&other::acting(node), sql),
         scans: rows::scanned(node),
         sequence: sequence::options(node),
         plain,

@@ -116,14 +116,15 @@ pub(super) fn form(node: &SyntaxNode) -> Form {
         K::CALL => Form::Call {
             procedure: tree::name(node),
         },
-        K::EXPLAIN | K::PREPARE if runs(node) => node
-            .children()
-            .last()
-            .map_or_else(|| unknown(node), |inner| form(&inner)),
-        K::COPY | K::DECLARE => Form::Select {
+        K::COPY if to_program(node) => unknown(node),
+        K::EXPLAIN | K::PREPARE | K::COPY | K::DECLARE if acting(node) != *node => {
+            form(&acting(node))
+        }
+        K::COPY => Form::Select {
             locks_rows: false,
-            calls: tree::expression(node).calls,
+            calls: Vec::new(),
         },
+        K::DECLARE => unknown(node),
         // What EXECUTE runs was judged where it was prepared, and what FETCH runs where its cursor was declared.
         K::EXPLAIN
         | K::EXECUTE
@@ -167,28 +168,56 @@ pub(super) fn form(node: &SyntaxNode) -> Form {
     }
 }
 
+/// What a statement really runs: of EXPLAIN ANALYZE and PREPARE the statement, of COPY and of a cursor the query, which may write; else
+/// itself.
+pub(super) fn acting(node: &SyntaxNode) -> SyntaxNode {
+    let inside = match node.kind() {
+        K::EXPLAIN | K::PREPARE if runs(node) => node.children().last(),
+        K::COPY | K::DECLARE => node
+            .descendants()
+            .skip(1)
+            .find(|one| rows::is_query(one) || rows::changes_rows(one.kind())),
+        _ => None,
+    };
+    inside.unwrap_or_else(|| node.clone())
+}
+
+/// COPY … TO PROGRAM: what it runs is no SQL.
+fn to_program(node: &SyntaxNode) -> bool {
+    let text = tree::text(node).to_ascii_uppercase();
+    let words: Vec<&str> = text.split_whitespace().collect();
+    words.windows(2).any(|two| two == ["TO", "PROGRAM"])
+}
+
 /// Whether the statement inside is run: PREPARE only announces it, but what it announces is there to be run.
 fn runs(node: &SyntaxNode) -> bool {
     node.kind() == K::PREPARE
         || tree::has(node, K::EXPLAIN_ANALYZE)
-        || option_is_on(node, K::EXPLAIN_OPTION, "analyze")
+        || option_is_on(node, K::EXPLAIN_OPTION, &["analyze", "analyse"])
 }
 
 /// VACUUM FULL, or VACUUM (FULL); a table may be called `full_orders`.
 fn is_full(node: &SyntaxNode) -> bool {
-    option_is_on(node, K::VACUUM_OPTION, "full")
+    option_is_on(node, K::VACUUM_OPTION, &["full"])
         || node
             .children_with_tokens()
             .any(|one| one.kind() == K::FULL_KW)
 }
 
 /// Whether an option in parentheses stands there without `false`.
-fn option_is_on(node: &SyntaxNode, kind: K, name: &str) -> bool {
+fn option_is_on(node: &SyntaxNode, kind: K, names: &[&str]) -> bool {
     let options = node.descendants().filter(|one| one.kind() == kind);
     let mut said = options.map(|one| tree::text(&one).to_ascii_lowercase());
     said.any(|text| {
-        let mut words = text.split_whitespace();
-        words.next() == Some(name) && !matches!(words.next(), Some("false" | "off" | "0"))
+        let unquoted = |word: &'_ str| word.trim_matches(['"', '\'']).to_owned();
+        let mut words = text.split_whitespace().map(unquoted);
+        let is_it = words
+            .next()
+            .is_some_and(|one| names.contains(&one.as_str()));
+        let is_off = words
+            .next()
+            .is_some_and(|said| ["false", "off", "0"].contains(&said.as_str()));
+        is_it && !is_off
     })
 }
 

@@ -16,7 +16,7 @@ pub(super) fn with(node: &SyntaxNode, sql: &str) -> Vec<Statement> {
         .collect()
 }
 
-const fn changes_rows(kind: K) -> bool {
+pub(super) const fn changes_rows(kind: K) -> bool {
     matches!(kind, K::INSERT | K::UPDATE | K::DELETE | K::MERGE)
 }
 
@@ -229,6 +229,9 @@ pub(super) fn source(node: &SyntaxNode) -> Source {
         return Source::Defaults;
     }
     if let Some(values) = tree::child(node, K::VALUES) {
+        if gives_sets(&values) {
+            return Source::Query;
+        }
         // A subquery in a value gives one value: the rows are those that stand there.
         return Source::Rows(rows_of(&values));
     }
@@ -240,6 +243,30 @@ pub(super) fn source(node: &SyntaxNode) -> Source {
     }
 }
 
+/// Whether a function in VALUES makes many rows of one.
+fn gives_sets(values: &SyntaxNode) -> bool {
+    values
+        .descendants()
+        .filter(|inside| inside.kind() == K::CALL_EXPR)
+        .filter_map(|call| call.children().next())
+        .any(|name| SETS.contains(&tree::text(&name).to_ascii_lowercase().as_str()))
+}
+
+const SETS: &[&str] = &[
+    "generate_series",
+    "generate_subscripts",
+    "json_array_elements",
+    "json_array_elements_text",
+    "json_each",
+    "jsonb_array_elements",
+    "jsonb_array_elements_text",
+    "jsonb_each",
+    "regexp_matches",
+    "regexp_split_to_table",
+    "string_to_table",
+    "unnest",
+];
+
 fn rows_of(values: &SyntaxNode) -> usize {
     tree::child(values, K::ROW_LIST).map_or(0, |list| {
         list.children().filter(|row| row.kind() == K::ROW).count()
@@ -248,10 +275,10 @@ fn rows_of(values: &SyntaxNode) -> usize {
 
 type Keys = Vec<(QualifiedName, Vec<String>)>;
 
-fn is_query(node: &SyntaxNode) -> bool {
+pub(super) fn is_query(node: &SyntaxNode) -> bool {
     matches!(
         node.kind(),
-        K::SELECT | K::COMPOUND_SELECT | K::PAREN_SELECT | K::VALUES
+        K::SELECT | K::COMPOUND_SELECT | K::PAREN_SELECT | K::VALUES | K::TABLE
     )
 }
 
@@ -259,7 +286,7 @@ fn is_query(node: &SyntaxNode) -> bool {
 fn bounded_query(query: &SyntaxNode, outer: &SyntaxNode) -> Option<(usize, Keys)> {
     match query.kind() {
         K::SELECT => bounded(query, outer),
-        K::VALUES => Some((rows_of(query), Keys::new())),
+        K::VALUES if !gives_sets(query) => Some((rows_of(query), Keys::new())),
         K::COMPOUND_SELECT | K::PAREN_SELECT => {
             if let Some(limit) = limit(query) {
                 return Some((limit, Keys::new()));
@@ -277,6 +304,9 @@ fn bounded_query(query: &SyntaxNode, outer: &SyntaxNode) -> Option<(usize, Keys)
     }
 }
 
+/// Most relations of one query whose conditions are read.
+const JOINED_MAX: usize = 32;
+
 /// How many rows a query gives at most, when the columns that it names are keys. `outer` is where its WITH stands.
 fn bounded(select: &SyntaxNode, outer: &SyntaxNode) -> Option<(usize, Keys)> {
     if let Some(limit) = limit(select) {
@@ -284,7 +314,14 @@ fn bounded(select: &SyntaxNode, outer: &SyntaxNode) -> Option<(usize, Keys)> {
     }
     let mut rows = elements(select)?;
     let mut keys = Keys::new();
-    for item in joined(select)? {
+    let items = joined(select)?;
+    // Each is looked for in the conditions of all.
+    if items.len() > JOINED_MAX {
+        return None;
+    }
+    let conditions = conditions(select);
+    let is_only = items.len() == 1;
+    for item in items {
         let of = match item.kind() {
             K::PAREN_FROM_ITEM => {
                 let inside = tree::child(&item, K::PAREN_SELECT)?;
@@ -302,7 +339,10 @@ fn bounded(select: &SyntaxNode, outer: &SyntaxNode) -> Option<(usize, Keys)> {
                 }
             }
             K::FUNCTION_FROM_ITEM => many_of(&tree::child(&item, K::CALL_EXPR)?)?,
-            K::RELATION_FROM_ITEM => relation(select, &item, outer, &mut keys)?,
+            K::RELATION_FROM_ITEM => {
+                let conditions = conditions.as_slice();
+                relation(&item, conditions, is_only, outer, &mut keys)?
+            }
             _ => return None,
         };
         rows = rows.saturating_mul(of);
@@ -349,17 +389,14 @@ fn conditions(select: &SyntaxNode) -> Vec<SyntaxNode> {
 }
 
 fn relation(
-    select: &SyntaxNode,
     item: &SyntaxNode,
+    conditions: &[SyntaxNode],
+    is_only: bool,
     outer: &SyntaxNode,
     keys: &mut Keys,
 ) -> Option<usize> {
     let name = tree::name(item);
-    let is_only = joined(select)?.len() == 1;
-    let alias = tree::below(item, K::TABLE_ALIAS).map_or_else(
-        || name.name.clone(),
-        |at| crate::name::identifier(&tree::text(&at)),
-    );
+    let alias = alias_of(item);
     let cte = ctes(outer).find(|table| {
         name.schema.is_none()
             && tree::child(table, K::CTE_NAME)
@@ -387,9 +424,9 @@ fn relation(
         };
     }
     let mut compared = Vec::new();
-    for condition in conditions(select) {
+    for condition in conditions {
         of_alias(
-            &condition,
+            condition,
             (!is_only).then_some(alias.as_str()),
             &mut compared,
         );
@@ -409,6 +446,14 @@ fn relation(
     Some(rows)
 }
 
+/// How the conditions of a query call what stands in its FROM.
+fn alias_of(item: &SyntaxNode) -> String {
+    tree::below(item, K::TABLE_ALIAS).map_or_else(
+        || tree::name(item).name,
+        |at| crate::name::identifier(&tree::text(&at)),
+    )
+}
+
 /// The comparisons of a condition's conjuncts that are about one relation of the query.
 fn of_alias(node: &SyntaxNode, alias: Option<&str>, compared: &mut Vec<(usize, Vec<String>)>) {
     if node.kind() == K::PAREN_EXPR {
@@ -425,22 +470,30 @@ fn of_alias(node: &SyntaxNode, alias: Option<&str>, compared: &mut Vec<(usize, V
         return;
     }
     let is_its = alias.is_none_or(|alias| {
-        tree::below(node, K::FIELD_EXPR)
-            .and_then(|field| field.children().next())
-            .is_some_and(|of| crate::name::identifier(&tree::text(&of)) == alias)
+        let mut of = qualifiers(node).peekable();
+        of.peek().is_some() && of.all(|one| one == alias)
     });
     if is_its && let Some(found) = keyed(node) {
         compared.push(found);
     }
 }
 
-/// LIMIT with a number.
+/// What stands before the points of the columns in it.
+fn qualifiers(node: &SyntaxNode) -> impl Iterator<Item = String> {
+    node.descendants()
+        .filter(|one| one.kind() == K::FIELD_EXPR)
+        .filter_map(|field| field.children().next())
+        .map(|of| crate::name::identifier(&tree::text(&of)))
+}
+
+/// LIMIT with a number; of what is computed nobody knows.
 fn limit(select: &SyntaxNode) -> Option<usize> {
-    tree::text(&tree::child(select, K::LIMIT_CLAUSE)?)
-        .split_whitespace()
-        .nth(1)?
-        .parse()
-        .ok()
+    let text = tree::text(&tree::child(select, K::LIMIT_CLAUSE)?);
+    let words: Vec<&str> = text.split_whitespace().collect();
+    match words.as_slice() {
+        [_, number] => number.parse().ok(),
+        _ => None,
+    }
 }
 
 /// How many rows the functions of a query's list make of one. None: nobody knows.
@@ -594,7 +647,8 @@ fn keyed(node: &SyntaxNode) -> Option<(usize, Vec<String>)> {
     }
 }
 
-/// A subquery in parentheses that gives the same value for every row around it: its conditions compare with literals only.
+/// A subquery in parentheses that gives the same value for every row around it: it reads one relation, its conditions compare with
+/// literals only, it gives a column or a function of one, and whatever is qualified is its own.
 fn is_one_value(node: &SyntaxNode) -> bool {
     let Some(select) = (node.kind() == K::PAREN_EXPR)
         .then(|| tree::child(node, K::SELECT))
@@ -602,10 +656,41 @@ fn is_one_value(node: &SyntaxNode) -> bool {
     else {
         return false;
     };
-    joined(&select).is_some_and(|items| items.len() == 1)
+    let items = joined(&select).unwrap_or_default();
+    let [item] = items.as_slice() else {
+        return false;
+    };
+    let own = alias_of(item);
+    item.kind() == K::RELATION_FROM_ITEM
         && conditions(&select).iter().all(is_closed)
-        && tree::child(&select, K::SELECT_CLAUSE)
-            .is_some_and(|list| tree::below(&list, K::SELECT).is_none())
+        && qualifiers(&select).all(|of| of == own)
+        && is_plain_list(&select)
+}
+
+/// One column, one literal, or one function of such.
+fn is_plain_list(select: &SyntaxNode) -> bool {
+    let Some(list) = tree::child(select, K::SELECT_CLAUSE) else {
+        return false;
+    };
+    let plain = |one: &SyntaxNode| is_column(one) || is_literal(one);
+    let targets: Vec<SyntaxNode> = list
+        .descendants()
+        .filter(|one| one.kind() == K::TARGET)
+        .filter_map(|target| target.children().next())
+        .collect();
+    let [one] = targets.as_slice() else {
+        return false;
+    };
+    if one.kind() != K::CALL_EXPR {
+        return plain(one);
+    }
+    let arguments = tree::child(one, K::ARG_LIST);
+    arguments.is_some_and(|list| {
+        let inside = list
+            .children()
+            .filter_map(|argument| argument.children().next());
+        inside.into_iter().all(|argument| plain(&argument))
+    })
 }
 
 /// Whether a condition compares columns with literals only.

@@ -205,8 +205,9 @@ fn action(node: &SyntaxNode) -> Action {
         K::SET_OPTIONS | K::RESET_OPTIONS => Action::Options {
             only_tuning: only_tuning(&tree::text(node)),
         },
-        // The server takes it and does nothing; options of foreign tables are for their wrapper.
-        K::SET_WITHOUT_OIDS | K::ALTER_OPTION_LIST => Action::Options { only_tuning: false },
+        // The server takes it and does nothing.
+        K::SET_WITHOUT_OIDS => Action::Options { only_tuning: false },
+        K::ALTER_OPTION_LIST if is_foreign_tuning(node) => Action::Options { only_tuning: false },
         _ => other(node),
     }
 }
@@ -216,6 +217,36 @@ fn other(node: &SyntaxNode) -> Action {
         what: tree::words(node, 3),
     }
 }
+
+/// Options of a foreign table or column that change how it is read and not what (postgresql.org/docs/18/postgres-fdw.html); any other may
+/// lead its readers to another table.
+fn is_foreign_tuning(list: &SyntaxNode) -> bool {
+    let text = tree::text(list).to_ascii_lowercase();
+    let Some((_, inside)) = text.split_once('(') else {
+        return false;
+    };
+    inside.split(',').all(|part| {
+        let words = part.split_whitespace();
+        let name = words
+            .filter(|word| !["set", "add", "drop"].contains(word))
+            .map(|word| word.trim_end_matches(')'))
+            .next();
+        name.is_some_and(|name| FOREIGN_TUNING.contains(&name))
+    })
+}
+
+const FOREIGN_TUNING: &[&str] = &[
+    "analyze_sampling",
+    "async_capable",
+    "batch_size",
+    "fdw_startup_cost",
+    "fdw_tuple_cost",
+    "fetch_size",
+    "keep_connections",
+    "parallel_abort",
+    "parallel_commit",
+    "use_remote_estimate",
+];
 
 /// Storage parameters for which SHARE UPDATE EXCLUSIVE is enough (postgresql.org/docs/18/sql-createtable.html).
 fn only_tuning(text: &str) -> bool {
@@ -289,7 +320,9 @@ fn alter_column(node: &SyntaxNode) -> Action {
         K::SET_STORAGE => Action::SetStorage,
         K::SET_COMPRESSION => Action::SetCompression,
         K::SET_OPTIONS | K::RESET_OPTIONS => Action::Options { only_tuning: true },
-        K::SET_OPTIONS_LIST | K::ALTER_OPTION_LIST => Action::Options { only_tuning: false },
+        K::SET_OPTIONS_LIST | K::ALTER_OPTION_LIST if is_foreign_tuning(&change) => {
+            Action::Options { only_tuning: false }
+        }
         _ => other(node),
     }
 }
