@@ -121,10 +121,7 @@ pub(crate) async fn begin<'a>(
             _ => batch_rows = u32::try_from(row.try_get::<_, i32>("batch_rows")?).unwrap_or(1),
         }
     }
-    let leaves = match &spec.write {
-        Write::Forward(_) => leaf::leaves(client, &spec.table).await?,
-        Write::Statement { .. } => vec![leaf::whole(client, &spec.table).await?],
-    };
+    let leaves = leaf::walked(client, &spec.table, spec.write.walked()).await?;
     let key = leaf::key(client, spec, &leaves).await?;
     let change = prepared(client, spec, &key).await?;
     let mut walk = Walk {

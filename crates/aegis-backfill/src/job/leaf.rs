@@ -6,6 +6,15 @@ use tokio_postgres::GenericClient;
 use super::{JobError, Spec};
 use crate::key::{Key, KeyColumn, KeyFault};
 
+/// What a key walks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Walked {
+    /// Each table that has rows by itself: the one that was named, or its partitions. Of `set = "sync.forward"`.
+    EachLeaf,
+    /// All of them as one table. Of a statement of the author.
+    Whole,
+}
+
 /// A table with rows: the one that was named, or a partition of it.
 #[derive(Debug, Clone)]
 pub(crate) struct Leaf {
@@ -55,8 +64,20 @@ pub(crate) async fn leaves(
     Ok(leaves)
 }
 
+/// What the key of a job walks; the job and who judges its key before it take the same.
+pub(crate) async fn walked(
+    client: &impl GenericClient,
+    table: &Name,
+    walked: Walked,
+) -> Result<Vec<Leaf>, JobError> {
+    match walked {
+        Walked::EachLeaf => leaves(client, table).await,
+        Walked::Whole => Ok(vec![whole(client, table).await?]),
+    }
+}
+
 /// The table as one, with all that is below it: for a statement of the author, whose range is over the whole of it.
-pub(crate) async fn whole(client: &impl GenericClient, table: &Name) -> Result<Leaf, JobError> {
+async fn whole(client: &impl GenericClient, table: &Name) -> Result<Leaf, JobError> {
     let below = leaves(client, table).await?;
     let oid: u32 = client
         .query_one(
@@ -89,7 +110,7 @@ pub(crate) async fn key(
     }
 }
 
-/// Why the columns are no key of a table and all its partitions; none when they are, or when there is no such table yet.
+/// Why the columns are no key of what a job walks; none when they are, or when there is no such table yet.
 ///
 /// # Errors
 /// The server's.
@@ -97,13 +118,37 @@ pub async fn key_fault(
     client: &impl GenericClient,
     table: &Name,
     key: &[String],
+    walks: Walked,
 ) -> Result<Option<KeyFault>, tokio_postgres::Error> {
-    match leaves(client, table).await {
+    match walked(client, table, walks).await {
         Ok(leaves) => Ok(judged(client, key, &leaves).await?.err()),
         Err(JobError::Database(error)) => Err(error),
         // There is nothing to judge: a run says so when it comes to it.
         Err(_) => Ok(None),
     }
+}
+
+/// A table with all that is below it, partitions of partitions and heirs too; empty when it is not there.
+///
+/// # Errors
+/// The server's.
+pub async fn tree(
+    client: &impl GenericClient,
+    table: &Name,
+) -> Result<Vec<Name>, tokio_postgres::Error> {
+    let rows = client
+        .query(
+            include_str!("../../sql/job/tree.sql"),
+            &[&table.schema, &table.name],
+        )
+        .await?;
+    let name = |row: &tokio_postgres::Row| {
+        Ok(Name::new(
+            row.try_get::<_, String>("schema")?,
+            row.try_get::<_, String>("name")?,
+        ))
+    };
+    rows.iter().map(name).collect()
 }
 
 async fn judged(

@@ -33,7 +33,7 @@ use crate::sync::Rule;
 use crate::throttle::Limits;
 
 pub use error::JobError;
-pub use leaf::key_fault;
+pub use leaf::{Walked, key_fault, tree};
 pub use size::BatchSize;
 pub use statement::{names_range, outside_of_range};
 
@@ -75,6 +75,16 @@ pub enum Write {
         /// The statement.
         sql: String,
     },
+}
+
+impl Write {
+    /// What the key has to walk for it.
+    const fn walked(&self) -> Walked {
+        match self {
+            Self::Forward(_) => Walked::EachLeaf,
+            Self::Statement { .. } => Walked::Whole,
+        }
+    }
 }
 
 impl Spec {

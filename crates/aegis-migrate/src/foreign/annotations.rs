@@ -104,9 +104,10 @@ pub(super) fn forward(tool: Tool, beside: &Beside, text: &str) -> Result<Vec<For
 /// What templates of the program around it fill is read as names.
 pub(super) fn without_templates(mut parts: Vec<Forward>) -> Vec<Forward> {
     for part in parts.iter_mut().filter(|part| part.text.contains("{{")) {
+        let mut templates = placeholder::Templates::default();
         let filled = part.text.split_inclusive('\n').enumerate();
         part.text = filled
-            .map(|(index, line)| placeholder::of_template(line, index + 1, &mut part.notes))
+            .map(|(index, line)| templates.fill(line, index + 1, &mut part.notes))
             .collect();
     }
     parts

@@ -286,32 +286,43 @@ fn sqitch_plan(folder: &Path) -> Vec<String> {
         .collect()
 }
 
-/// The same version twice, or a hole where the tool has none.
+/// The same version twice, which is told of each of its files, or a hole where the tool has none.
 fn versions(tool: Tool, files: &[ForeignFile], problems: &mut Vec<Problem>) {
+    for same in files.chunk_by(|a, b| a.version.is_some() && a.version == b.version) {
+        for file in same {
+            let other = same.iter().find(|other| other.path != file.path);
+            let (Some(version), Some(other)) = (&file.version, other) else {
+                continue;
+            };
+            let what = format!(
+                "the version {version} is that of {} too",
+                other.path.display()
+            );
+            problems.push(Problem::of_file(
+                file.path.display().to_string(),
+                what,
+                "rename the one that no database has applied",
+            ));
+        }
+    }
     for pair in files.windows(2) {
         let [first, second] = pair else { continue };
         let (Some(before), Some(version)) = (&first.version, &second.version) else {
             continue;
         };
-        let path = second.path.display().to_string();
-        if before == version {
-            let what = format!(
-                "the version {version} is that of {} too",
-                first.path.display()
-            );
-            problems.push(Problem::of_file(
-                path,
-                what,
-                "rename the one that no database has applied",
-            ));
-        } else if tool == Tool::Refinery
+        if tool == Tool::Refinery
+            && before != version
             && name::is_contiguous(&first.path)
             && name::is_contiguous(&second.path)
             && !version.follows(before)
         {
             let what = format!("versions between {before} and {version} are missing");
             let help = "put the missing files back; only U files of refinery may leave holes";
-            problems.push(Problem::of_file(path, what, help));
+            problems.push(Problem::of_file(
+                second.path.display().to_string(),
+                what,
+                help,
+            ));
         }
     }
 }

@@ -104,10 +104,14 @@ pub(super) fn of_environment(
 ) -> String {
     let mut filled = String::with_capacity(line.len());
     let mut rest = line;
+    let last_end = line.rfind('}').unwrap_or(0);
     while let Some(at) = rest.find('$') {
         filled.push_str(&rest[..at]);
         let after = &rest[at + 1..];
-        let braced = after.strip_prefix('{').and_then(|inside| {
+        // Behind the last end there is none to look for.
+        let has_end = line.len() - after.len() < last_end;
+        let braced = after.strip_prefix('{').filter(|_| has_end);
+        let braced = braced.and_then(|inside| {
             let end = inside.find('}')?;
             Some((&inside[..end], end + 2))
         });
@@ -140,30 +144,95 @@ pub(super) fn of_environment(
     filled
 }
 
-/// A line with `{{ … }}` of a template read as a name. In a quoted string it is text, and braces with commas are an array.
-pub(super) fn of_template(line: &str, number: usize, notes: &mut Vec<(usize, String)>) -> String {
-    let mut filled = String::with_capacity(line.len());
-    let mut rest = line;
-    while let Some(at) = rest.find("{{") {
-        let inside = rest[at + 2..]
-            .find("}}")
-            .map(|end| &rest[at + 2..at + 2 + end]);
-        filled.push_str(&rest[..at]);
-        let quoted = filled.matches('\'').count() % 2 == 1;
-        let names = |inside: &&str| !inside.trim().is_empty() && !inside.contains(['{', ',', '\'']);
-        let Some(inside) = inside.filter(names).filter(|_| !quoted) else {
-            filled.push_str("{{");
-            rest = &rest[at + 2..];
-            continue;
-        };
-        let neutral = neutral(inside.trim());
-        let end = at + inside.len() + 4;
-        notes.push((number, said(&rest[at..end], &neutral)));
-        filled.push_str(&neutral);
-        rest = &rest[end..];
+/// What the signs of a line stand in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Within {
+    Sql,
+    /// `'…'`.
+    Text,
+    /// `"…"`.
+    Name,
+    /// `-- …`.
+    LineComment,
+}
+
+/// Lines with `{{ … }}` of a template read as names, in their order. In a quoted string it is text, and braces with commas are an array.
+#[derive(Debug, Default)]
+pub(super) struct Templates {
+    /// So many comments are open: they go over lines, and one can stand in another.
+    comments: usize,
+}
+
+impl Templates {
+    /// The next line.
+    pub(super) fn fill(
+        &mut self,
+        line: &str,
+        number: usize,
+        notes: &mut Vec<(usize, String)>,
+    ) -> String {
+        let mut filled = String::with_capacity(line.len());
+        let mut within = Within::Sql;
+        let mut rest = line;
+        // Where in the line the next end stands: each is looked for once.
+        let mut next_end = 0;
+        while let Some(at) = rest.find("{{") {
+            let inside_at = line.len() - rest.len() + at + 2;
+            if next_end < inside_at {
+                let Some(end) = line[inside_at..].find("}}") else {
+                    break;
+                };
+                next_end = inside_at + end;
+            }
+            within = self.passed(&rest[..at], within);
+            filled.push_str(&rest[..at]);
+            let inside = &line[inside_at..next_end];
+            let is_name = !inside.contains(['{', ',', '\'']) && !inside.trim().is_empty();
+            if within == Within::Text || !is_name {
+                filled.push_str("{{");
+                rest = &rest[at + 2..];
+                continue;
+            }
+            let neutral = neutral(inside.trim());
+            let end = at + inside.len() + 4;
+            notes.push((number, said(&rest[at..end], &neutral)));
+            filled.push_str(&neutral);
+            rest = &rest[end..];
+        }
+        self.passed(rest, within);
+        filled.push_str(rest);
+        filled
     }
-    filled.push_str(rest);
-    filled
+
+    /// Where one stands after a piece of a line.
+    fn passed(&mut self, piece: &str, mut within: Within) -> Within {
+        let mut rest = piece.as_bytes();
+        while let [sign, after @ ..] = rest {
+            let pair = rest.get(..2).unwrap_or_default();
+            let mut passed = 1;
+            if self.comments > 0 {
+                match pair {
+                    b"/*" => (self.comments, passed) = (self.comments + 1, 2),
+                    b"*/" => (self.comments, passed) = (self.comments - 1, 2),
+                    _ => {}
+                }
+            } else {
+                within = match (within, sign) {
+                    (Within::Sql, b'\'') => Within::Text,
+                    (Within::Sql, b'"') => Within::Name,
+                    (Within::Sql, b'-') if after.first() == Some(&b'-') => Within::LineComment,
+                    (Within::Sql, b'/') if after.first() == Some(&b'*') => {
+                        (self.comments, passed) = (1, 2);
+                        Within::Sql
+                    }
+                    (Within::Text, b'\'') | (Within::Name, b'"') => Within::Sql,
+                    (before, _) => before,
+                };
+            }
+            rest = &rest[passed..];
+        }
+        within
+    }
 }
 
 fn neutral(name: &str) -> String {
@@ -209,11 +278,47 @@ mod tests {
         let mut notes = Vec::new();
         let line = "ALTER TABLE {{ index .Options \"Ns\" }}.users ADD a int[] DEFAULT '{{1,2},{3,4}}', b text DEFAULT '{{ x }}'; -- {{}}\n";
         assert_eq!(
-            of_template(line, 3, &mut notes),
+            Templates::default().fill(line, 3, &mut notes),
             "ALTER TABLE placeholder_index__options__ns_.users ADD a int[] DEFAULT '{{1,2},{3,4}}', b text DEFAULT '{{ x }}'; -- {{}}\n"
         );
         assert_eq!(notes.len(), 1);
         assert_eq!(notes[0].0, 3);
+    }
+
+    #[test]
+    fn an_apostrophe_in_a_comment_or_a_name_begins_no_string() {
+        for (line, filled) in [
+            (
+                "ALTER TABLE t /* it's */ ADD COLUMN {{ name }} int;",
+                "ALTER TABLE t /* it's */ ADD COLUMN placeholder_name int;",
+            ),
+            (
+                "SELECT \"it's\", {{ a }}, '-- /* \" {{ b }}' -- it's {{ c }}",
+                "SELECT \"it's\", placeholder_a, '-- /* \" {{ b }}' -- it's placeholder_c",
+            ),
+        ] {
+            let told = Templates::default().fill(line, 1, &mut Vec::new());
+            assert_eq!(told, filled);
+        }
+        let mut templates = Templates::default();
+        let first = "/* it's /* in */ one";
+        assert_eq!(templates.fill(first, 1, &mut Vec::new()), first);
+        assert_eq!(
+            templates.fill("it's */ ADD {{ a }}, b = '{{ c }}'", 2, &mut Vec::new()),
+            "it's */ ADD placeholder_a, b = '{{ c }}'"
+        );
+    }
+
+    #[test]
+    fn a_line_of_braces_without_an_end_is_read_once() {
+        // Each would be looked for to the end of the line: the square of it is 10^12 and more.
+        for open in ["{{ x ", "${ x "] {
+            let line = open.repeat(1_000_000);
+            assert_eq!(Templates::default().fill(&line, 1, &mut Vec::new()), line);
+            assert_eq!(of_environment(&line, 1, &mut Vec::new()), line);
+        }
+        let line = format!("{}}}}}", "{{".repeat(1_000_000));
+        assert_eq!(Templates::default().fill(&line, 1, &mut Vec::new()), line);
     }
 
     #[test]

@@ -8,6 +8,7 @@
 
 mod base;
 mod key;
+mod made;
 mod place;
 mod sarif;
 mod sound;

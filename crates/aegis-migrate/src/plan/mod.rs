@@ -236,9 +236,14 @@ fn key_fault(
     catalog: Option<&Catalog>,
     to_run: &[(&Change, Phase)],
 ) -> Option<String> {
+    let catalog = catalog?;
     let rows = MovedRows::of(change)?;
-    let fault = rows.fault(catalog?)?;
-    let is_made = to_run.iter().any(|(one, _)| rows.may_be_made_by(one));
+    let fault = rows.fault(catalog)?;
+    let tree = rows.tree(catalog);
+    let is_made = to_run.iter().any(|(one, phase)| {
+        let phases = [Phase::Expand, Phase::Migrate, *phase];
+        rows.may_be_made_by(one, &phases, &tree)
+    });
     (!is_made).then(|| fault.to_string())
 }
 

@@ -1,6 +1,6 @@
 //! What is looked at before the first statement of a phase, so that what is refused anyway leaves nothing half done.
 
-use aegis_backfill::job::{JobError, key_fault};
+use aegis_backfill::job::{JobError, key_fault, tree};
 use aegis_catalog::{Scope, quote, read_within};
 use aegis_ddl::{Context, Form, judge};
 use tokio_postgres::Client;
@@ -111,14 +111,18 @@ pub(super) async fn keys(
         let Some(rows) = MovedRows::of(change) else {
             continue;
         };
-        let mut others = set.changes.values();
-        if others.any(|other| {
-            (is_open(other, Phase::Expand) || is_open(other, Phase::Migrate))
-                && rows.may_be_made_by(other)
-        }) {
+        let fault = key_fault(client, &rows.table, &rows.key, rows.walked).await?;
+        let Some(fault) = fault else {
             continue;
-        }
-        if let Some(fault) = key_fault(client, &rows.table, &rows.key).await? {
+        };
+        let tree = tree(client, &rows.table).await?;
+        let mut others = set.changes.values();
+        let is_made = others.any(|other| {
+            let all = [Phase::Expand, Phase::Migrate, Phase::Contract].into_iter();
+            let open: Vec<_> = all.filter(|phase| is_open(other, *phase)).collect();
+            rows.may_be_made_by(other, &open, &tree)
+        });
+        if !is_made {
             return Err(RunError::Backfill(JobError::Precondition(format!(
                 "{}/{CHANGE_FILE}: [backfill]: {fault}",
                 change.path

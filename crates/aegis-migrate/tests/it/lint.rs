@@ -177,14 +177,18 @@ fn bad_folders_and_files_are_told_with_line_and_caret() {
     // Nobody knows which of them runs first; both are judged.
     let judged = run(&input(folder.path()), None, UNKNOWN).unwrap();
     let refused: Vec<_> = judged.iter().filter(|one| !one.passes).collect();
-    assert_eq!((judged.len(), refused.len()), (3, 1), "{judged:?}");
-    assert!(
-        refused[0].file.ends_with("V1__b.sql")
-            && refused[0].findings[0]
-                .message
-                .contains("the version 1 is that of"),
-        "{refused:?}"
-    );
+    assert_eq!((judged.len(), refused.len()), (4, 2), "{judged:?}");
+    for (told, (file, other)) in refused
+        .iter()
+        .zip([("V1__a.sql", "V1__b.sql"), ("V1__b.sql", "V1__a.sql")])
+    {
+        let said = &told.findings[0].message;
+        assert!(told.file.ends_with(file), "{told:?}");
+        assert!(
+            said.contains("the version 1 is that of") && said.contains(other),
+            "{said}"
+        );
+    }
     let told = run(&input(Path::new("/nowhere/at/all")), None, UNKNOWN).unwrap_err();
     assert!(
         told.to_string().contains("there is no such folder or file"),
@@ -225,6 +229,23 @@ fn base_judges_what_was_added_and_tells_what_was_edited() {
     for wrong in ["nowhere", "--output=x"] {
         let told = of(&Since::new(wrong)).unwrap_err();
         assert!(told.to_string().contains("git cannot say"), "{told}");
+    }
+}
+
+#[test]
+fn base_tells_a_version_that_an_old_file_has_wherever_the_new_one_is_sorted() {
+    for new in ["V1__a.sql", "V1__c.sql"] {
+        let folder = tempfile::tempdir().unwrap();
+        let at = folder.path();
+        git(at, &["init", "-q"]);
+        write(at, "m/V1__b.sql", "SELECT 1;\n");
+        git(at, &["add", "."]);
+        git(at, &["commit", "-qm", "one"]);
+        write(at, &format!("m/{new}"), "SELECT 2;\n");
+        let judged = run(&input(&at.join("m")), Some(&Since::new("HEAD")), UNKNOWN).unwrap();
+        assert_eq!(refused(&judged), [(new, 1)], "{judged:?}");
+        let said = &judged[0].findings[0].message;
+        assert!(said.contains("the version 1 is that of"), "{said}");
     }
 }
 
@@ -550,4 +571,44 @@ fn what_servers_were_measured_to_scan_or_rewrite_under_a_strong_lock_is_never_cl
         wrong.len(),
         wrong.join("\n")
     );
+}
+
+#[tokio::test]
+async fn the_key_of_a_backfill_is_judged_of_the_tables_that_its_job_walks() {
+    let db = TestDb::empty().await;
+    let tables = "CREATE SCHEMA app; CREATE TABLE app.t (id bigint NOT NULL, name text, nick text) PARTITION BY RANGE (id);
+        CREATE TABLE app.t1 PARTITION OF app.t DEFAULT; CREATE UNIQUE INDEX ON app.t1 (id)";
+    db.admin.batch_execute(tables).await.unwrap();
+    let scope = aegis_catalog::Scope::schemas(["app".to_owned()]).structure_only();
+    let catalog = aegis_catalog::read(&db.admin, &scope).await.unwrap();
+    let statement = "[backfill]\ntable = \"t\"\nkey = [\"id\"]\nstatement = \"b.sql\"\n";
+    let sync = "[sync]\ntable = \"t\"\nold = [\"name\"]\nnew = [\"nick\"]\n[sync.forward]\nnick = \"name\"\n\
+                [sync.backward]\nname = \"nick\"\n[backfill]\nkey = [\"id\"]\nset = \"sync.forward\"\n";
+    let index = "[migrate]\nsql = \"m.sql\"\n";
+    for (toml, is_told) in [
+        (statement.to_owned(), true),
+        (format!("{index}{statement}"), false),
+        (sync.to_owned(), false),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let at = folder.path().join("20261129T1030_a");
+        let head = "format = 1\nid = \"20261129T1030_a\"\nschema = \"app\"\n";
+        write(&at, "change.toml", format!("{head}{toml}"));
+        if toml.contains("b.sql") {
+            let sql = "UPDATE t SET nick = name WHERE id > :from AND id <= :to;\n";
+            write(&at, "b.sql", sql);
+        }
+        if toml.contains("m.sql") {
+            write(&at, "m.sql", "ALTER TABLE t ADD UNIQUE (id);\n");
+        }
+        let known = Known {
+            server: catalog.server_major(),
+            catalog: Some(&catalog),
+        };
+        let judged = run(&input(folder.path()), None, known).unwrap();
+        let told = judged.iter().find(|one| one.rules == ["backfill-key"]);
+        assert_eq!(told.is_some(), is_told, "{toml}: {judged:?}");
+        let said = told.map_or("", |told| &told.findings[0].message);
+        assert!(!is_told || said.contains("app.t has no valid unique index"));
+    }
 }
