@@ -120,13 +120,10 @@ pub(super) fn form(node: &SyntaxNode) -> Form {
         K::EXPLAIN | K::PREPARE | K::COPY | K::DECLARE if acting(node) != *node => {
             form(&acting(node))
         }
-        K::COPY => Form::Select {
-            locks_rows: false,
-            calls: Vec::new(),
-        },
         K::DECLARE => unknown(node),
         // What EXECUTE runs was judged where it was prepared, and what FETCH runs where its cursor was declared.
-        K::EXPLAIN
+        K::COPY
+        | K::EXPLAIN
         | K::EXECUTE
         | K::DEALLOCATE
         | K::FETCH
