@@ -117,7 +117,9 @@ fn plpgsql(body: &squawk_syntax::plpgsql::Plpgsql) -> Body {
                 read.unread
                     .push(format!("what {} does", tree::words(&node, 2)));
             }
-            K::PLPGSQL_FOR_DYN_STMT | K::PLPGSQL_RETURN_QUERY_EXECUTE_STMT => {
+            K::PLPGSQL_FOR_DYN_STMT
+            | K::PLPGSQL_RETURN_QUERY_EXECUTE_STMT
+            | K::PLPGSQL_OPEN_EXECUTE => {
                 let text: String = tree::text(&node).chars().take(60).collect();
                 read.unread.push(format!("dynamic SQL: {text}"));
             }

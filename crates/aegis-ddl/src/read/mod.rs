@@ -82,13 +82,14 @@ fn statement_on(
     let end = usize::from(node.text_range().end());
     let text = sql.get(start..end)?.trim_end();
     let text = text.strip_suffix(';').unwrap_or(text).trim_end();
+    let acting = other::acting(node);
     Some(Statement {
         text: text.to_owned(),
         span: start..start + text.len(),
         line: line_at(start),
         form: other::form(node),
-        with: rows::with(&other::acting(node), sql),
-        scans: rows::scanned(node),
+        with: rows::with(&acting, sql),
+        scans: rows::scanned(&acting),
         sequence: sequence::options(node),
         plain,
     })
